@@ -31,7 +31,7 @@ std::vector<Shape2> LargestShapes(const ParameterList& parameters) {
   constexpr size_t kMost = 3;
   std::map<Shape2, int64_t> elements;
   for (const Parameter& parameter : parameters) {
-    if (!parameter.packed) continue;
+    if (parameter.kept != Kept::kPacked) continue;
     const Shape2 shape = {std::min(parameter.shape[0], kMostMeasured),
                           std::min(parameter.shape[1], kMostMeasured)};
     elements[shape] += parameter.shape[0] * parameter.shape[1];

@@ -86,16 +86,23 @@ void ComputeExactly() {
   context.setAllowBF16ReductionCuBLAS(false);
 }
 
+// Returns the type that a tensor is of, in a model that is computed in `computed`.
+DType TypeOf(const Parameter& parameter, DType computed, const at::Device& device) {
+  if (!device.is_cpu() || parameter.kept == Kept::kPacked) return computed;
+  const bool rounded = parameter.kept == Kept::kRounded && computed != DType::kF32;
+  return rounded ? DType::kBF16 : DType::kF32;
+}
+
 // Says what the engine is told of the model as it is to be computed with.
 ModelInfo InfoOf(const BuiltNetwork& built, const ModelConfig& config,
                  const ModelLoadOptions& options, const at::Device& device) {
   ModelInfo info = built.Describe(config.network.architecture);
   info.device = options.device;
   info.dtype = ComputeType(options.dtype, device, built.parameters);
-  const int64_t saved = static_cast<int64_t>(ByteSize(DType::kF32) - ByteSize(info.dtype));
   for (const Parameter& parameter : built.parameters) {
-    // On the CPU only what is multiplied by is of another type than F32.
-    if (!device.is_cpu() || parameter.packed) info.bytes -= saved * ElementCount(parameter.shape);
+    const DType type = TypeOf(parameter, info.dtype, device);
+    info.bytes -= static_cast<int64_t>(ByteSize(DType::kF32) - ByteSize(type)) *
+                  ElementCount(parameter.shape);
   }
   info.signature.allow_nonfinite = options.allow_nonfinite;
   return info;

@@ -10,6 +10,7 @@
 #include "attention/rows/aten.h"
 #include "models/encoder/layer.h"
 #include "models/network/layer_pass.h"
+#include "models/network/token_table.h"
 
 namespace linserve::encoder {
 namespace {
@@ -24,8 +25,7 @@ class EncoderNetwork : public Network {
 
   void Declare(const Scope& scope) override {
     if (options_.num_tokens) {
-      (scope / "token_emb")
-          .Declare("weight", token_emb_, {*options_.num_tokens, options_.dim}, Init::kNormal);
+      token_emb_.Declare(scope / "token_emb", *options_.num_tokens, options_.dim);
     }
     if (options_.positions == Positions::kLearned) {
       (scope / "pos_emb")
@@ -99,7 +99,7 @@ class EncoderNetwork : public Network {
 
   // Returns the rows that the first layer reads: a tensor of its own.
   at::Tensor Embed(const at::Tensor& x, const Context& context) const {
-    at::Tensor rows = options_.num_tokens ? at::embedding(token_emb_, x) : x.clone();
+    at::Tensor rows = options_.num_tokens ? token_emb_(x) : x.clone();
     if (options_.positions == Positions::kLearned) {
       const at::Tensor table =
           context.memory ? pos_emb_.index_select(0, context.memory->row_positions()) : pos_emb_;
@@ -120,7 +120,7 @@ class EncoderNetwork : public Network {
   }
 
   Options options_;
-  at::Tensor token_emb_;
+  TokenTable token_emb_;
   at::Tensor pos_emb_;
   std::deque<Layer> layers_;
   LayerNorm norm_;

@@ -24,8 +24,8 @@ Embeddings::Embeddings(const Options& options)
     : options_(options), norm_(options.dim), map_(options.dim, options.dim, /*biased=*/false) {}
 
 void Embeddings::Declare(const Scope& encoder) {
-  (encoder / "embed_tokens")
-      .Declare("weight", words_, {options_.vocabulary, options_.dim}, Init::kNormal);
+  if (options_.tied) words_.KeepAsLoaded();  // logits are products with them
+  words_.Declare(encoder / "embed_tokens", options_.vocabulary, options_.dim);
   DeclarePositions(encoder / "embed_positions");
   if (options_.embeddings_mapped) map_.Declare(encoder / "quant_noise");
   if (!options_.embeddings_normed) return;
@@ -51,7 +51,7 @@ void Embeddings::DeclarePositions(const Scope& positions) {
 }
 
 at::Tensor Embeddings::operator()(const at::Tensor& ids, const PlacedLayout& layout) const {
-  at::Tensor rows = at::embedding(words_, ids);
+  at::Tensor rows = words_(ids);
   if (options_.embeddings_scaled) rows.mul_(std::sqrt(static_cast<double>(options_.dim)));
   if (positions_.defined()) {
     rows.add_(at::embedding(positions_, PlacesOfTokens(ids, layout, options_.padding)));

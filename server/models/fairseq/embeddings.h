@@ -6,6 +6,7 @@
 #include "models/fairseq/options.h"
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
+#include "models/network/token_table.h"
 
 namespace linserve::fairseq {
 
@@ -20,13 +21,13 @@ class Embeddings {
   at::Tensor operator()(const at::Tensor& ids, const PlacedLayout& layout) const;
 
   // Returns the weights of all tokens, [vocabulary, dim], where a tied head finds them.
-  at::Tensor& words() { return words_; }
+  at::Tensor& words() { return words_.weight(); }
 
  private:
   void DeclarePositions(const Scope& positions);
 
   Options options_;
-  at::Tensor words_;
+  TokenTable words_;
   at::Tensor positions_;  // [padding + 1 + longest, dim]
   LayerNorm norm_;
   Linear map_;

@@ -30,8 +30,7 @@ LanguageModel::LanguageModel(const LanguageModelOptions& options, Autopadder aut
       out_(options.emb_dim, options.num_tokens) {}
 
 void LanguageModel::Declare(const Scope& scope) {
-  (scope / "token_emb")
-      .Declare("weight", token_emb_, {options_.num_tokens, options_.emb_dim}, Init::kNormal);
+  token_emb_.Declare(scope / "token_emb", options_.num_tokens, options_.emb_dim);
   positions_.Declare(scope);
   const Scope transformer = scope / "transformer";
   if (projects()) {
@@ -45,7 +44,7 @@ void LanguageModel::Declare(const Scope& scope) {
   if (options_.return_embeddings) {
     scope.LeavesOut("out.*");  // a head that the model was trained with
   } else {
-    out_.DeclareUnpacked(scope / "out");
+    out_.DeclareLogits(scope / "out");
   }
 }
 
@@ -68,7 +67,7 @@ Stack::Steps LanguageModel::Start(const at::Tensor& ids, Sequences sequences,
                                   const Autopadded& autopadded) const {
   sequences.own = autopadded.Pad(sequences.own.mask, ids.options());
   sequences.rotary = positions_.RotaryOf(sequences);
-  at::Tensor rows = at::embedding(token_emb_, autopadded.Pad(ids));
+  at::Tensor rows = token_emb_(autopadded.Pad(ids));
   positions_.AddTo(rows, sequences);
   if (projects()) rows = project_in_(rows);
   return Stack::Steps(stack_, std::move(rows), std::move(sequences));

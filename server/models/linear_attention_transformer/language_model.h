@@ -10,6 +10,7 @@
 #include "models/linear_attention_transformer/stack.h"
 #include "models/network/layers.h"
 #include "models/network/token_positions.h"
+#include "models/network/token_table.h"
 
 namespace linserve::linear_attention_transformer {
 
@@ -60,7 +61,7 @@ class LanguageModel {
 
   LanguageModelOptions options_;
   Autopadder autopadder_;
-  at::Tensor token_emb_;
+  TokenTable token_emb_;
   TokenPositions positions_;
   Linear project_in_, project_out_;
   Stack stack_;

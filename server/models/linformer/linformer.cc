@@ -6,6 +6,7 @@
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "models/linformer/stack.h"
+#include "models/network/token_table.h"
 
 namespace linserve::linformer {
 namespace {
@@ -153,11 +154,11 @@ class LanguageModelNetwork : public Network {
 
   void Declare(const Scope& scope) override {
     const int64_t dim = options_.attention.dim;
-    (scope / "token_emb").Declare("weight", token_emb_, {num_tokens_, dim}, Init::kNormal);
+    token_emb_.Declare(scope / "token_emb", num_tokens_, dim);
     (scope / "pos_emb")
         .Declare("weight", pos_emb_, {options_.attention.seq_len, dim}, Init::kNormal);
     stack_.Declare(scope / "linformer");
-    to_logits_.DeclareUnpacked(scope / "to_logits");
+    to_logits_.DeclareLogits(scope / "to_logits");
   }
 
   Signature signature() const override {
@@ -185,7 +186,7 @@ class LanguageModelNetwork : public Network {
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     PlacedLayout layout = ComputedLayout(batch.axes.at('n'), batch.padding);
-    at::Tensor rows = at::embedding(token_emb_, batch["x"]);
+    at::Tensor rows = token_emb_(batch["x"]);
     AddPositions(rows, layout, pos_emb_);
     return std::make_unique<LanguageModelPass>(*this, std::move(rows), std::move(layout));
   }
@@ -207,7 +208,7 @@ class LanguageModelNetwork : public Network {
 
   StackOptions options_;
   int64_t num_tokens_;
-  at::Tensor token_emb_;
+  TokenTable token_emb_;
   at::Tensor pos_emb_;
   Stack stack_;
   Linear to_logits_;

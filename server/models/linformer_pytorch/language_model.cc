@@ -23,8 +23,7 @@ LanguageModel::LanguageModel(const LanguageModelOptions& options)
 }
 
 void LanguageModel::Declare(const Scope& scope) {
-  (scope / "to_token_emb")
-      .Declare("weight", token_emb_, {options_.num_tokens, options_.emb_dim}, Init::kNormal);
+  token_emb_.Declare(scope / "to_token_emb", options_.num_tokens, options_.emb_dim);
   (scope / "pos_emb")
       .DeclareBuffer("inv_freq", inverse_frequencies_, {options_.emb_dim / 2},
                      [width = options_.emb_dim] { return FrequenciesOf(kPositions, width); });
@@ -33,7 +32,7 @@ void LanguageModel::Declare(const Scope& scope) {
   stack_.Declare(project_in_ ? linformer / "fn" : linformer);
   if (project_out_) project_out_->Declare(linformer / "project_out");
   if (to_logits_) {
-    to_logits_->DeclareUnpacked(scope / "to_logits");
+    to_logits_->DeclareLogits(scope / "to_logits");
   } else {
     scope.LeavesOut("to_logits.*");  // a head that the model was trained with
   }
@@ -58,7 +57,7 @@ at::Tensor LanguageModel::StackInput(const at::Tensor& ids, const PlacedLayout& 
   at::Tensor result = at::empty({ids.size(0), options_.stack.channels()}, token_emb_.options());
   for (const LayoutSlice& slice :
        LayoutSlices(layout, std::min(kRows, options_.stack.scratch.rows))) {
-    const at::Tensor rows = at::embedding(token_emb_, ids.narrow(0, slice.begin, slice.rows));
+    const at::Tensor rows = token_emb_(ids.narrow(0, slice.begin, slice.rows));
     for (const SliceSpan& span : slice.spans) {
       View(rows, span).add_(Positions(span.offset, span.length));
     }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/linformer_pytorch/stack.h"
+#include "models/network/token_table.h"
 
 namespace linserve::linformer_pytorch {
 
@@ -35,7 +36,7 @@ class LanguageModel {
   at::Tensor Positions(int64_t first, int64_t count) const;
 
   LanguageModelOptions options_;
-  at::Tensor token_emb_;
+  TokenTable token_emb_;
   at::Tensor inverse_frequencies_;
   std::optional<Linear> project_in_;
   PostNormStack stack_;

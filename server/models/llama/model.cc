@@ -13,6 +13,7 @@
 #include "attention/rows/spans.h"
 #include "models/llama/layer.h"
 #include "models/network/layer_pass.h"
+#include "models/network/token_table.h"
 
 namespace linserve::llama {
 namespace {
@@ -26,14 +27,14 @@ class LlamaNetwork : public Network {
   }
 
   void Declare(const Scope& scope) override {
-    (scope / "embed_tokens")
-        .Declare("weight", words_, {options_.vocabulary, options_.dim}, Init::kNormal);
+    words_.Declare(scope / "embed_tokens", options_.vocabulary, options_.dim);
     int64_t index = 0;
     for (Layer& layer : layers_) layer.Declare(scope / "layers" / index++);
     norm_.Declare(scope / "norm");
     scope.AfterLoading([this](DType) {
       for (const RotaryFrequencies& rotary : options_.rotary) {
-        frequencies_.push_back(FrequenciesOf(rotary, options_.dim_head).to(words_.device()));
+        frequencies_.push_back(
+            FrequenciesOf(rotary, options_.dim_head).to(words_.options().device()));
       }
     });
   }
@@ -79,7 +80,7 @@ class LlamaNetwork : public Network {
   Context ContextOf(const TensorBatch& batch) const;
 
   Options options_;
-  at::Tensor words_;
+  TokenTable words_;
   std::deque<Layer> layers_;
   LayerNorm norm_;
   std::vector<at::Tensor> frequencies_;  // of each of Options::rotary
@@ -114,7 +115,7 @@ Context LlamaNetwork::ContextOf(const TensorBatch& batch) const {
 }
 
 std::unique_ptr<Pass> LlamaNetwork::Begin(TensorBatch batch) const {
-  at::Tensor rows = at::embedding(words_, batch["x"]);
+  at::Tensor rows = words_(batch["x"]);
   if (options_.scales_words) {
     // The package rounds the root to the type of the rows.
     rows.mul_(at::scalar_tensor(std::sqrt(static_cast<double>(options_.dim)), rows.options()));

@@ -15,6 +15,7 @@
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
 #include "models/network/layer_pass.h"
+#include "models/network/token_table.h"
 #include "models/sentences/head_network.h"
 #include "models/sentences/pooled_sequences.h"
 
@@ -100,8 +101,10 @@ class ModelNetwork : public Network {
   }
 
   void Declare(const Scope& scope) override {
-    (scope / "embeddings" / "word_embeddings")
-        .Declare("weight", words_, {options_.vocabulary, options_.layer.dim()}, Init::kNormal);
+    // Attention by few features makes much of the digits that would be lost, and the words are few.
+    words_.KeepAsLoaded();
+    words_.Declare(scope / "embeddings" / "word_embeddings", options_.vocabulary,
+                   options_.layer.dim());
     const LayerNames names = Names();
     int64_t index = 0;
     for (Layer& layer : layers_) layer.Declare(scope / "encoder" / "layer" / index++, names);
@@ -136,7 +139,7 @@ class ModelNetwork : public Network {
   class ModelPass;
 
   Options options_;
-  at::Tensor words_;
+  TokenTable words_;
   std::deque<Layer> layers_;
   LayerNorm norm_;
 };
@@ -171,7 +174,7 @@ std::unique_ptr<Pass> ModelNetwork::Begin(TensorBatch batch) const {
   const at::Tensor places = at::arange(*std::max_element(lengths.begin(), lengths.end()),
                                        words_.options().dtype(at::kLong));
   context.rotation = Sinusoid(places, options_.layer.self.width, kRotaryBase);
-  at::Tensor rows = at::embedding(words_, batch["x"]);
+  at::Tensor rows = words_(batch["x"]);
   return std::make_unique<ModelPass>(*this, std::move(rows), std::move(context));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention/device/device_plugin.h"
+#include "attention/products/bf16_product.h"
 #include "attention/products/block_math.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
@@ -34,6 +35,15 @@ void Linear::Declare(const Scope& scope, bool exact) {
   DeclareUnpacked(scope);
   scope.Packs(weight);
   scope.AfterLoading([this, exact](DType products) { Pack(exact ? DType::kF32 : products); });
+}
+
+void Linear::DeclareLogits(const Scope& scope) {
+  DeclareUnpacked(scope);
+  if (!HasBf16Kernels()) return;
+  scope.Rounds(weight);
+  scope.AfterLoading([this](DType products) {
+    if (products != DType::kF32) Pack(DType::kBF16);
+  });
 }
 
 void Linear::DeclarePart(const Scope& scope) {

@@ -25,9 +25,11 @@ struct Linear {
 
   // If it is exact, its products on the CPU are of F32, whatever type the model computes in.
   void Declare(const Scope& scope, bool exact = false);
-  // Declares a weight that stays as it is in the file. That is for what is large and seldom asked
-  // for: logits.
+  // Declares a weight that stays as it is in the file.
   void DeclareUnpacked(const Scope& scope);
+  // Declares one of logits of many words, which is packed for products in BF16 where the model's
+  // are rounded, and else stays as it is in the file.
+  void DeclareLogits(const Scope& scope);
   // Declares a weight that is packed later, by itself or as part of a layer that JoinParts() makes.
   void DeclarePart(const Scope& scope);
   // Lays the weight out for products with blocks of rows. It is called by what Declare() adds to

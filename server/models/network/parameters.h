@@ -39,6 +39,13 @@ constexpr bool StaysInF32(ParameterKind kind) {
   return kind == ParameterKind::kBuffer || kind == ParameterKind::kDrawn;
 }
 
+// Says in what type a tensor is kept on the CPU where the model multiplies in another than F32.
+enum class Kept : uint8_t {
+  kF32,
+  kPacked,   // in that type (PackedWeight)
+  kRounded,  // in BF16, whichever it is
+};
+
 // Is one tensor of a network: its names in the Python package's state_dict, and where it goes.
 struct Parameter {
   std::vector<std::string> names;  // all that share the tensor; any of them in a file will do
@@ -47,7 +54,7 @@ struct Parameter {
   Init init;
   ParameterKind kind = ParameterKind::kParameter;
   std::function<at::Tensor()> formula{};  // of a buffer
-  bool packed = false;  // on the CPU it is kept in the type of the products (PackedWeight)
+  Kept kept = Kept::kF32;
 
   const std::string& name() const { return names.front(); }
 };
@@ -85,8 +92,8 @@ class ParameterList {
   void Ignore(std::string name) { ignored_.insert(std::move(name)); }
   bool Ignores(const std::string& name) const { return ignored_.contains(name); }
 
-  // Says that the tensor of a slot, which was added, will be packed.
-  void Packs(at::Tensor& slot) { parameters_[places_.at(&slot)].packed = true; }
+  // Says how the tensor of a slot, which was added, will be kept.
+  void Keeps(at::Tensor& slot, Kept kept) { parameters_[places_.at(&slot)].kept = kept; }
 
   // Adds what Prepare() does, in the order of these calls.
   void AfterLoading(Preparation prepare) { prepare_.push_back(std::move(prepare)); }
@@ -141,7 +148,9 @@ class Scope {
   at::Tensor& Slot(const std::string& name) const { return list_->Slot(Join(name)); }
 
   // Says that a tensor, which was declared, will be a PackedWeight.
-  void Packs(at::Tensor& slot) const { list_->Packs(slot); }
+  void Packs(at::Tensor& slot) const { list_->Keeps(slot, Kept::kPacked); }
+  // Says that it will be rounded to BF16 where products on the CPU are.
+  void Rounds(at::Tensor& slot) const { list_->Keeps(slot, Kept::kRounded); }
 
   // Says that the package's state_dict has a tensor of this name, of which nothing is computed.
   void Ignore(const std::string& name) const { list_->Ignore(Join(name)); }

@@ -18,15 +18,15 @@ LanguageModel::LanguageModel(const LanguageModelOptions& options)
       to_out_(options.stack.dim, options.num_tokens) {}
 
 void LanguageModel::Declare(const Scope& scope) {
-  (scope / "token_emb")
-      .Declare("weight", token_emb_, {options_.num_tokens, options_.stack.dim}, Init::kNormal);
+  if (options_.tie_embed) token_emb_.KeepAsLoaded();  // logits are products with it
+  token_emb_.Declare(scope / "token_emb", options_.num_tokens, options_.stack.dim);
   positions_.Declare(scope);
   performer_pytorch::Declare(stack_, scope / "performer");
   norm_.Declare(scope / "norm");
   if (options_.return_encodings) {
     scope.LeavesOut("to_out.*");  // the package's, or a head of one's own
   } else if (!options_.tie_embed) {
-    to_out_.DeclareUnpacked(scope / "to_out");
+    to_out_.DeclareLogits(scope / "to_out");
   }
 }
 
@@ -42,12 +42,12 @@ double LanguageModel::Flops(int64_t tokens, int64_t context_rows) const {
 
 at::Tensor LanguageModel::Output(const at::Tensor& embeddings) const {
   if (options_.return_encodings) return embeddings;
-  return options_.tie_embed ? at::linear(embeddings, token_emb_) : to_out_(embeddings);
+  return options_.tie_embed ? at::linear(embeddings, token_emb_.weight()) : to_out_(embeddings);
 }
 
 Stack::Steps LanguageModel::Start(const at::Tensor& ids, Sequences sequences) const {
   sequences.rotary = positions_.RotaryOf(sequences);
-  at::Tensor rows = at::embedding(token_emb_, ids);
+  at::Tensor rows = token_emb_(ids);
   positions_.AddTo(rows, sequences);
   return {stack_, std::move(rows), std::move(sequences)};
 }

@@ -6,6 +6,7 @@
 
 #include "models/network/layers.h"
 #include "models/network/token_positions.h"
+#include "models/network/token_table.h"
 #include "models/performer_pytorch/options.h"
 #include "models/performer_pytorch/stack.h"
 
@@ -36,7 +37,7 @@ class LanguageModel {
 
  private:
   LanguageModelOptions options_;
-  at::Tensor token_emb_;
+  TokenTable token_emb_;
   TokenPositions positions_;
   Stack stack_;
   LayerNorm norm_;

@@ -159,7 +159,7 @@ void SparseNetwork::Pack(DType products) {
   std::vector<PackedWeight> packed;
   for (int64_t word = 0; word < head_.vocabulary; word += kWords) {
     const int64_t words = std::min(kWords, head_.vocabulary - word);
-    packed.emplace_back(weight_->narrow(0, word, words), products);
+    packed.emplace_back(weight_->narrow(0, word, words).to(at::kFloat), products);
     if (!packed.back()) return;
   }
   packed_ = std::move(packed);

@@ -9,6 +9,7 @@
 
 #include "attention/rows/aten.h"
 #include "models/network/layer_pass.h"
+#include "models/network/token_table.h"
 #include "models/t5/layer.h"
 #include "models/t5/rows_in_f16.h"
 
@@ -25,12 +26,12 @@ class T5Network : public Network {
   void Declare(const Scope& scope) override {
     const Scope encoder = scope / "encoder";
     for (const Scope& words : {scope / "shared", encoder / "embed_tokens"}) {
-      words.Declare("weight", words_, {options_.vocabulary, options_.dim}, Init::kNormal);
+      words_.Declare(words, options_.vocabulary, options_.dim);
     }
     int64_t index = 0;
     for (Layer& layer : layers_) layer.Declare(encoder / "block" / index++);
     norm_.Declare(encoder / "final_layer_norm");
-    scope.AfterLoading([this](DType) { ShrinkInF16({&words_}, {&norm_}); });
+    scope.AfterLoading([this](DType) { ShrinkInF16({&words_.weight()}, {&norm_}); });
   }
 
   Signature signature() const override {
@@ -61,7 +62,7 @@ class T5Network : public Network {
   Context ContextOf(const TensorBatch& batch) const;
 
   Options options_;
-  at::Tensor words_;
+  TokenTable words_;
   std::deque<Layer> layers_;
   LayerNorm norm_;
 };
@@ -94,7 +95,7 @@ Context T5Network::ContextOf(const TensorBatch& batch) const {
 }
 
 std::unique_ptr<Pass> T5Network::Begin(TensorBatch batch) const {
-  return std::make_unique<EncoderPass>(*this, at::embedding(words_, batch["x"]), ContextOf(batch));
+  return std::make_unique<EncoderPass>(*this, words_(batch["x"]), ContextOf(batch));
 }
 
 }  // namespace

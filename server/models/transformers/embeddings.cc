@@ -22,7 +22,7 @@ void Embeddings::Declare(const Scope& scope) {
     if (rows > 0)
       (scope / name).Declare("weight", slot, {rows, options_.table_width()}, Init::kNormal);
   };
-  table(names.words, words_, options_.vocabulary);
+  words_.Declare(scope / names.words, options_.vocabulary, options_.table_width());
   table(names.positions, positions_, options_.positions);
   // DeBERTa's files have this table even where it is not added to rows.
   if (options_.positions == 0 && options_.relative.defined()) {
@@ -35,9 +35,8 @@ void Embeddings::Declare(const Scope& scope) {
 
 at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types,
                                   const Context& context) const {
-  const bool by_blocks = words_.is_cpu() && words_.scalar_type() == at::kFloat;
-  at::Tensor rows =
-      by_blocks ? ByBlocks(ids, types, context.layout) : ByTensors(ids, types, context.layout);
+  at::Tensor rows = words_.is_cpu() ? ByBlocks(ids, types, context.layout)
+                                    : ByTensors(ids, types, context.layout);
   if (options_.hides_queries && context.mask.defined()) {
     rows.masked_fill_(context.mask.logical_not().unsqueeze(1), 0);
   }
@@ -46,7 +45,7 @@ at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types
 
 at::Tensor Embeddings::ByTensors(const at::Tensor& ids, const at::Tensor& types,
                                  const PlacedLayout& layout) const {
-  at::Tensor rows = at::embedding(words_, ids);
+  at::Tensor rows = words_(ids);
   if (types_.defined()) {
     rows.add_(types.defined() ? at::embedding(types_, types) : types_.select(0, 0));
   }
@@ -71,7 +70,7 @@ at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
     const RowBlock block = projects() ? RowBlock(apart, width) : out;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = begin + i;
-      std::copy_n(BlockOf(words_, word[row]).data, width, block.Rows(i).data);
+      words_.Copy(word[row], block.Rows(i).data);
       const auto add = [&](const at::Tensor& table, int64_t of) {
         AddBias(block.Rows(i), 1, width, BlockOf(table, of).data);
       };

@@ -8,6 +8,7 @@
 #include "attention/rows/placed_layout.h"
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
+#include "models/network/token_table.h"
 #include "models/transformers/context.h"
 #include "models/transformers/options.h"
 
@@ -38,7 +39,8 @@ class Embeddings {
   std::vector<int64_t> PlacesOf(const int64_t* ids, int64_t rows, const PlacedLayout& layout) const;
 
   Options options_;
-  at::Tensor words_, positions_, types_;
+  TokenTable words_;
+  at::Tensor positions_, types_;
   Linear project_;  // where the tables are of another width
   LayerNorm norm_;
 };

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/system/memory.h"
 #include "telemetry/process_stat.h"
 
 namespace linserve {
@@ -55,6 +56,7 @@ void MemoryTrim::Look() {
 
 void MemoryTrim::Trim() {
   malloc_trim(0);
+  GiveBackCode();
   seconds_ = 0;
   resident_ = ResidentBytes();
 }

@@ -1,0 +1,37 @@
+#include "models/network/token_table.h"
+
+#include <algorithm>
+
+#include "attention/products/block_product.h"
+#include "attention/rows/aten.h"
+
+namespace linserve {
+
+void TokenTable::Declare(const Scope& scope, int64_t tokens, int64_t width) {
+  scope.Declare("weight", weight_, {tokens, width}, Init::kNormal);
+  if (!rounds_) return;
+  scope.Rounds(weight_);
+  scope.AfterLoading([this](DType products) {
+    const bool of_cpu = weight_.is_cpu() && weight_.scalar_type() == at::kFloat;
+    if (of_cpu && products != DType::kF32) weight_ = weight_.to(at::kBFloat16);
+  });
+}
+
+at::Tensor TokenTable::operator()(const at::Tensor& ids) const {
+  return at::embedding(weight_, ids).to(options().dtype());
+}
+
+void TokenTable::Copy(int64_t id, float* row) const {
+  const int64_t width = weight_.size(1);
+  if (weight_.scalar_type() == at::kFloat) {
+    std::copy_n(BlockOf(weight_, id).data, width, row);
+  } else {
+    std::copy_n(weight_.const_data_ptr<c10::BFloat16>() + id * width, width, row);
+  }
+}
+
+at::TensorOptions TokenTable::options() const {
+  return weight_.is_cpu() ? weight_.options().dtype(at::kFloat) : weight_.options();
+}
+
+}  // namespace linserve
