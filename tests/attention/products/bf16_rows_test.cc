@@ -26,5 +26,20 @@ TEST(ToBf16, RoundsRowsOfAnyWidthToTheNearestNumbers) {
   }
 }
 
+TEST(ToBf16Pairs, LaysRowsOfAnyNumberAndWidthOutInPairs) {
+  for (const int64_t width : {1, 15, 16, 17, 64, 100}) {
+    for (const int64_t count : {1, 2, 7, 8}) {
+      SCOPED_TRACE(testing::Message() << count << " rows of " << width);
+      const at::Tensor rows = at::randn({count, width + 1}).narrow(1, 1, width);
+      const at::Tensor out = at::full({5, 2 * width + 4}, 7, at::kBFloat16);
+      ToBf16Pairs(BlockOf(rows), count, width, 10, {out.data_ptr<c10::BFloat16>(), 2 * width + 4});
+      const at::Tensor padded = at::constant_pad_nd(rows.to(at::kBFloat16), {0, 0, 0, 10 - count});
+      const at::Tensor pairs = padded.view({5, 2, width}).transpose(1, 2).reshape({5, 2 * width});
+      EXPECT_TRUE(at::equal(out.narrow(1, 0, 2 * width), pairs));
+      EXPECT_TRUE(out.narrow(1, 2 * width, 4).eq(7).all().item<bool>());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace linserve

@@ -41,6 +41,15 @@ TEST_P(BlockMath, IsTheExactGelu) {
   EXPECT_LT(LargestDifference(rows, expected), 1e-6);
 }
 
+TEST_P(BlockMath, IsGeluToATenthOfWhatRoundingLoses) {
+  const at::Tensor rows = Rows(5, 4);
+  const at::Tensor bias = Vector();
+  const at::Tensor expected = at::gelu((rows + bias).to(at::kDouble));
+  BiasGeluToRound(BlockOf(rows), 5, width(), bias.const_data_ptr<float>());
+  const at::Tensor bound = expected.abs() * 2e-4 + 1e-6;
+  EXPECT_TRUE(((rows - expected).abs() <= bound).all().item<bool>());
+}
+
 TEST_P(BlockMath, IsTanh) {
   const at::Tensor rows = Rows(5, 4);
   const at::Tensor bias = Vector();

@@ -29,6 +29,36 @@ TEST_P(SoftmaxRows, IsTheSoftmaxOfRowsOfAnySize) {
   EXPECT_LT(LargestDifference(rows, expected), 1e-6);
 }
 
+TEST_P(SoftmaxRows, RoundsWeightsAndNothingBesideThem) {
+  const at::Tensor rows = at::randn({21, width()}) * 30;
+  const at::Tensor expected = at::softmax(rows.to(at::kDouble) * 0.5, -1);
+  const at::Tensor shares = at::empty({21});
+  const at::Tensor rounded = at::full({21, width() + 2}, 7, at::kBFloat16);
+  SoftmaxWeights(BlockOf(rows), 21, width(), 0.5, shares.mutable_data_ptr<float>(),
+                 {rounded.mutable_data_ptr<c10::BFloat16>(), width() + 2});
+  const at::Tensor weights = rounded.narrow(1, 0, width()).to(at::kDouble) * shares.unsqueeze(1);
+  EXPECT_TRUE(((weights - expected).abs() <= expected / 200 + 1e-9).all().item<bool>());
+  EXPECT_TRUE(rounded.narrow(1, width(), 2).eq(7).all().item<bool>());
+}
+
+TEST_P(SoftmaxRows, RoundsTheWeightsOfAStepOverColumns) {
+  constexpr int64_t kRows = 21;
+  const int64_t whole = (width() + 15) / 16 * 16;
+  const at::Tensor rows = at::randn({kRows, whole}) * 30;
+  const at::Tensor expected = at::softmax(rows.narrow(1, 0, width()).to(at::kDouble) * 0.5, -1);
+  const at::Tensor most = at::full({kRows}, std::numeric_limits<float>::lowest());
+  const at::Tensor totals = at::zeros({kRows});
+  const at::Tensor factors = at::empty({kRows});
+  const at::Tensor rounded = at::full({kRows, whole}, 7, at::kBFloat16);
+  RowWeights(BlockOf(rows), kRows, width(), 0.5, most.mutable_data_ptr<float>(),
+             factors.mutable_data_ptr<float>(), totals.mutable_data_ptr<float>(),
+             {rounded.mutable_data_ptr<c10::BFloat16>(), whole});
+  const at::Tensor weights = rounded.to(at::kDouble) / totals.unsqueeze(1);
+  const at::Tensor difference = (weights.narrow(1, 0, width()) - expected).abs();
+  EXPECT_TRUE((difference <= expected / 200 + 1e-9).all().item<bool>());
+  EXPECT_TRUE(rounded.narrow(1, width(), whole - width()).eq(0).all().item<bool>());
+}
+
 TEST_P(SoftmaxRows, KeepsARunningSoftmaxOfColumns) {
   const at::Tensor all = at::randn({12, width()}) * 10;
   const at::Tensor weights = all.clone();

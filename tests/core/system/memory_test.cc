@@ -1,8 +1,10 @@
 #include "core/system/memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <vector>
 
 namespace linserve {
@@ -19,6 +21,23 @@ TEST(Memory, OfThePastIsRemembered) {
   // A process grows to what it writes, and its peak stays when that is freed.
   { std::vector<char> written(size_t{256} << 20, 1); }
   EXPECT_GE(PeakResidentBytes(), std::max(before, int64_t{256} << 20));
+}
+
+// Returns the bytes of files that this process has in its memory.
+int64_t FileBytes() {
+  std::ifstream status("/proc/self/statm");
+  int64_t size = 0;
+  int64_t resident = 0;
+  int64_t shared = 0;
+  status >> size >> resident >> shared;
+  return shared * sysconf(_SC_PAGESIZE);
+}
+
+TEST(Memory, OfCodeIsGivenBackAndComesBackAsItRuns) {
+  const int64_t before = FileBytes();
+  GiveBackCode();
+  EXPECT_LT(FileBytes(), before / 2);
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
 }
 
 TEST(FormatBytes, ChoosesTheUnitThatFits) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "attention/products/bf16_product.h"
@@ -76,6 +78,25 @@ TEST_P(PackedWeightTest, ARowIsTheSameWhateverStandsBesideIt) {
     const at::Tensor alone = at::empty({1, 100});
     packed.Multiply(BlockOf(rows, row), 1, BlockOf(alone), /*add=*/false);
     EXPECT_TRUE(at::allclose(all[row], alone[0], 1e-5, 1e-5)) << row;
+  }
+}
+
+TEST_P(PackedWeightTest, MakesAllRowsOnceBeforeTheyAreRead) {
+  for (const auto& [count, inputs] : {std::pair<int64_t, int64_t>{1, 3}, {37, 256}, {128, 5000}}) {
+    SCOPED_TRACE(testing::Message() << count << " rows of " << inputs);
+    const PackedWeight packed(at::randn({70, inputs}), GetParam());
+    const at::Tensor rows = at::randn({count, inputs});
+    const at::Tensor expected = at::empty({count, 70});
+    packed.Multiply(BlockOf(rows), count, BlockOf(expected), /*add=*/false);
+    const at::Tensor made = at::full({count, inputs}, std::nanf(""));
+    const at::Tensor out = at::empty({count, 70});
+    packed.Multiply(BlockOf(made), count, BlockOf(out), /*add=*/false, nullptr,
+                    [&](int64_t row, int64_t some) {
+                      at::Tensor part = made.narrow(0, row, some);
+                      EXPECT_TRUE(part.isnan().all().item<bool>());
+                      part.copy_(rows.narrow(0, row, some));
+                    });
+    EXPECT_TRUE(at::equal(out, expected));
   }
 }
 
