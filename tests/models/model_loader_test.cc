@@ -166,6 +166,21 @@ TEST_F(ModelLoaderTest, ABrokenConfigurationIsAnErrorThatNamesTheFile) {
                "unknown call argument \"verbose\""));
 }
 
+TEST_F(ModelLoaderTest, TablesOfTokensAndLogitsTakeHalfWhereProductsAreRounded) {
+  const std::string directory =
+      Init("linformer.LinformerLM",
+           R"({"num_tokens": 5000, "dim": 8, "seq_len": 6, "depth": 1, "k": 4, "heads": 1})");
+  const auto bytes = [&](const std::string& type) {
+    return Load(directory, {.dtype = type})->info().bytes;
+  };
+  constexpr int64_t kTable = 5000 * 8 * 4;
+  for (const std::string& type : TypesOfCpu()) {
+    if (type == "f32") continue;
+    EXPECT_LT(bytes(type), bytes("f32") - kTable / 2) << type;
+    EXPECT_GT(bytes(type), kTable / 2) << type;
+  }
+}
+
 TEST_F(ModelLoaderTest, AFaultIsToldInAFewKilobytes) {
   const std::string large(500'000, 'a');
   for (const std::string& text :

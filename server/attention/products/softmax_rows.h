@@ -13,8 +13,8 @@ namespace linserve {
 // and shares [count] one over the sum. REQUIRES: scale >= 0.
 void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares);
 
-// The same with weights that are rounded to `rounded`, where they are to 1e-4 before that. What
-// `rows` become means nothing.
+// Takes such a softmax and rounds its weights, which are exact to 1e-4 before that, to `rounded`.
+// What `rows` become means nothing.
 void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares,
                     const Bf16Block& rounded);
 
@@ -26,7 +26,8 @@ constexpr int64_t kSoftmaxPadding = 16;
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals);
 
-// The same with weights that are rounded to `rounded`, as those of SoftmaxWeights().
+// Takes such a step and rounds its weights, which are exact to 1e-4 before that, to `rounded`. What
+// `rows` become means nothing.
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals, const Bf16Block& rounded);
 

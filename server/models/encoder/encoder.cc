@@ -10,7 +10,7 @@
 #include "attention/rows/aten.h"
 #include "models/encoder/layer.h"
 #include "models/network/layer_pass.h"
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 
 namespace linserve::encoder {
 namespace {
@@ -120,7 +120,7 @@ class EncoderNetwork : public Network {
   }
 
   Options options_;
-  TokenTable token_emb_;
+  TokenEmbedding token_emb_;
   at::Tensor pos_emb_;
   std::deque<Layer> layers_;
   LayerNorm norm_;

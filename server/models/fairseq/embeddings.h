@@ -6,7 +6,7 @@
 #include "models/fairseq/options.h"
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 
 namespace linserve::fairseq {
 
@@ -27,7 +27,7 @@ class Embeddings {
   void DeclarePositions(const Scope& positions);
 
   Options options_;
-  TokenTable words_;
+  TokenEmbedding words_;
   at::Tensor positions_;  // [padding + 1 + longest, dim]
   LayerNorm norm_;
   Linear map_;

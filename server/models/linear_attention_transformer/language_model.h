@@ -9,8 +9,8 @@
 #include "models/linear_attention_transformer/options.h"
 #include "models/linear_attention_transformer/stack.h"
 #include "models/network/layers.h"
-#include "models/network/token_positions.h"
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
+#include "models/tokens/token_positions.h"
 
 namespace linserve::linear_attention_transformer {
 
@@ -61,7 +61,7 @@ class LanguageModel {
 
   LanguageModelOptions options_;
   Autopadder autopadder_;
-  TokenTable token_emb_;
+  TokenEmbedding token_emb_;
   TokenPositions positions_;
   Linear project_in_, project_out_;
   Stack stack_;

@@ -8,7 +8,7 @@
 
 #include "models/config/params.h"
 #include "models/network/network.h"
-#include "models/network/token_positions.h"
+#include "models/tokens/token_positions.h"
 
 namespace linserve::linear_attention_transformer {
 

@@ -6,7 +6,7 @@
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "models/linformer/stack.h"
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 
 namespace linserve::linformer {
 namespace {
@@ -208,7 +208,7 @@ class LanguageModelNetwork : public Network {
 
   StackOptions options_;
   int64_t num_tokens_;
-  TokenTable token_emb_;
+  TokenEmbedding token_emb_;
   at::Tensor pos_emb_;
   Stack stack_;
   Linear to_logits_;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "models/linformer_pytorch/stack.h"
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 
 namespace linserve::linformer_pytorch {
 
@@ -36,7 +36,7 @@ class LanguageModel {
   at::Tensor Positions(int64_t first, int64_t count) const;
 
   LanguageModelOptions options_;
-  TokenTable token_emb_;
+  TokenEmbedding token_emb_;
   at::Tensor inverse_frequencies_;
   std::optional<Linear> project_in_;
   PostNormStack stack_;

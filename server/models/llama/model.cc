@@ -13,7 +13,7 @@
 #include "attention/rows/spans.h"
 #include "models/llama/layer.h"
 #include "models/network/layer_pass.h"
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 
 namespace linserve::llama {
 namespace {
@@ -80,7 +80,7 @@ class LlamaNetwork : public Network {
   Context ContextOf(const TensorBatch& batch) const;
 
   Options options_;
-  TokenTable words_;
+  TokenEmbedding words_;
   std::deque<Layer> layers_;
   LayerNorm norm_;
   std::vector<at::Tensor> frequencies_;  // of each of Options::rotary

@@ -15,9 +15,9 @@
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
 #include "models/network/layer_pass.h"
-#include "models/network/token_table.h"
 #include "models/sentences/head_network.h"
 #include "models/sentences/pooled_sequences.h"
+#include "models/tokens/token_embedding.h"
 
 namespace linserve::molformer {
 namespace {
@@ -139,7 +139,7 @@ class ModelNetwork : public Network {
   class ModelPass;
 
   Options options_;
-  TokenTable words_;
+  TokenEmbedding words_;
   std::deque<Layer> layers_;
   LayerNorm norm_;
 };

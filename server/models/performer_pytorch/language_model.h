@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "models/network/layers.h"
-#include "models/network/token_positions.h"
-#include "models/network/token_table.h"
 #include "models/performer_pytorch/options.h"
 #include "models/performer_pytorch/stack.h"
+#include "models/tokens/token_embedding.h"
+#include "models/tokens/token_positions.h"
 
 namespace linserve::performer_pytorch {
 
@@ -37,7 +37,7 @@ class LanguageModel {
 
  private:
   LanguageModelOptions options_;
-  TokenTable token_emb_;
+  TokenEmbedding token_emb_;
   TokenPositions positions_;
   Stack stack_;
   LayerNorm norm_;

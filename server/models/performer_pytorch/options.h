@@ -8,7 +8,7 @@
 #include "attention/rows/activation.h"
 #include "models/config/params.h"
 #include "models/network/network.h"
-#include "models/network/token_positions.h"
+#include "models/tokens/token_positions.h"
 
 namespace linserve::performer_pytorch {
 

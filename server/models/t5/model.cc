@@ -9,9 +9,9 @@
 
 #include "attention/rows/aten.h"
 #include "models/network/layer_pass.h"
-#include "models/network/token_table.h"
 #include "models/t5/layer.h"
 #include "models/t5/rows_in_f16.h"
+#include "models/tokens/token_embedding.h"
 
 namespace linserve::t5 {
 namespace {
@@ -62,7 +62,7 @@ class T5Network : public Network {
   Context ContextOf(const TensorBatch& batch) const;
 
   Options options_;
-  TokenTable words_;
+  TokenEmbedding words_;
   std::deque<Layer> layers_;
   LayerNorm norm_;
 };

@@ -8,7 +8,7 @@
 #include "attention/rows/placed_layout.h"
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 #include "models/transformers/context.h"
 #include "models/transformers/options.h"
 
@@ -39,7 +39,7 @@ class Embeddings {
   std::vector<int64_t> PlacesOf(const int64_t* ids, int64_t rows, const PlacedLayout& layout) const;
 
   Options options_;
-  TokenTable words_;
+  TokenEmbedding words_;
   at::Tensor positions_, types_;
   Linear project_;  // where the tables are of another width
   LayerNorm norm_;

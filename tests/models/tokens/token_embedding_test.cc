@@ -1,4 +1,4 @@
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@ namespace {
 constexpr int64_t kTokens = 9;
 constexpr int64_t kWidth = 21;
 
-class TokenTableTest : public ::testing::TestWithParam<DType> {
+class TokenEmbeddingTest : public ::testing::TestWithParam<DType> {
  protected:
   // Loads random rows into the table, for products of the parameter's type.
-  at::Tensor Load(TokenTable& table) {
+  at::Tensor Load(TokenEmbedding& table) {
     ParameterList parameters;
     table.Declare(Scope(parameters), kTokens, kWidth);
     at::Tensor rows = at::randn({kTokens, kWidth});
@@ -24,10 +24,11 @@ class TokenTableTest : public ::testing::TestWithParam<DType> {
   }
 };
 
-TEST_P(TokenTableTest, LooksRowsUpInF32) {
-  TokenTable table;
+TEST_P(TokenEmbeddingTest, LooksRowsUpInF32) {
+  TokenEmbedding table;
   const at::Tensor loaded = Load(table);
-  const at::Tensor all = GetParam() == DType::kF32 ? loaded : loaded.to(at::kBFloat16).to(at::kFloat);
+  const at::Tensor all =
+      GetParam() == DType::kF32 ? loaded : loaded.to(at::kBFloat16).to(at::kFloat);
   const at::Tensor ids = at::tensor(std::vector<int64_t>{3, 0, 8, 3}).view({2, 2});
   const at::Tensor rows = table(ids);
   EXPECT_TRUE(at::equal(rows, all.index({ids})));
@@ -37,14 +38,14 @@ TEST_P(TokenTableTest, LooksRowsUpInF32) {
   EXPECT_TRUE(at::equal(at::tensor(row), all[8]));
 }
 
-TEST_P(TokenTableTest, StaysAsItWasLoadedWhereThatIsSaid) {
-  TokenTable table;
+TEST_P(TokenEmbeddingTest, StaysAsItWasLoadedWhereThatIsSaid) {
+  TokenEmbedding table;
   table.KeepAsLoaded();
   const at::Tensor loaded = Load(table);
   EXPECT_TRUE(at::equal(table.weight(), loaded));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, TokenTableTest,
+INSTANTIATE_TEST_SUITE_P(Types, TokenEmbeddingTest,
                          ::testing::Values(DType::kF32, DType::kBF16, DType::kI8));
 
 }  // namespace

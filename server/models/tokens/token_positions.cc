@@ -1,4 +1,4 @@
-#include "models/network/token_positions.h"
+#include "models/tokens/token_positions.h"
 
 #include <string>
 #include <utility>

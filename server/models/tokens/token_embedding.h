@@ -10,7 +10,7 @@ namespace linserve {
 
 // Holds a row for each token, which is looked up (torch.nn.Embedding). Of a model of many tokens it
 // is most: where products on the CPU are rounded, the table is of BF16 there. Its rows are of F32.
-class TokenTable {
+class TokenEmbedding {
  public:
   // Declares the scope's "weight".
   void Declare(const Scope& scope, int64_t tokens, int64_t width);

@@ -1,4 +1,4 @@
-#include "models/network/token_table.h"
+#include "models/tokens/token_embedding.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace linserve {
 
-void TokenTable::Declare(const Scope& scope, int64_t tokens, int64_t width) {
+void TokenEmbedding::Declare(const Scope& scope, int64_t tokens, int64_t width) {
   scope.Declare("weight", weight_, {tokens, width}, Init::kNormal);
   if (!rounds_) return;
   scope.Rounds(weight_);
@@ -17,11 +17,11 @@ void TokenTable::Declare(const Scope& scope, int64_t tokens, int64_t width) {
   });
 }
 
-at::Tensor TokenTable::operator()(const at::Tensor& ids) const {
+at::Tensor TokenEmbedding::operator()(const at::Tensor& ids) const {
   return at::embedding(weight_, ids).to(options().dtype());
 }
 
-void TokenTable::Copy(int64_t id, float* row) const {
+void TokenEmbedding::Copy(int64_t id, float* row) const {
   const int64_t width = weight_.size(1);
   if (weight_.scalar_type() == at::kFloat) {
     std::copy_n(BlockOf(weight_, id).data, width, row);
@@ -30,7 +30,7 @@ void TokenTable::Copy(int64_t id, float* row) const {
   }
 }
 
-at::TensorOptions TokenTable::options() const {
+at::TensorOptions TokenEmbedding::options() const {
   return weight_.is_cpu() ? weight_.options().dtype(at::kFloat) : weight_.options();
 }
 
