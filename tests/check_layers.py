@@ -51,7 +51,7 @@ FOLDERS = {
     "cuda": ["kernels", ""],
     "attention": ["rows", "device", "positions", "products", "linear", "linformer", "local", "landmarks", "blocks",
                   "favor"],
-    "models": ["config", "placement", "sessions", "network", "sentences", "checkpoint", "linformer", "linformer_pytorch",
+    "models": ["config", "placement", "sessions", "network", "tokens", "sentences", "checkpoint", "linformer", "linformer_pytorch",
                "linear_attention_transformer", "performer_pytorch", "linear_multihead_attention", "transformers/positions",
                "transformers", "llama", "t5", "sparse", "fairseq", "fast_transformers",
                "molformer", "encoder", "math", "forward", ""],
