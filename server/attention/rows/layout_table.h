@@ -53,7 +53,7 @@ inline LayoutTable TableOf(const AxisLayout& layout, const at::Tensor& numbers) 
           .bounds = numbers.narrow(0, 0, count + 1),
           .positions = numbers.narrow(0, 2 * count + 1, layout.rows),
           .tiles = numbers.narrow(0, 2 * count + 1 + layout.rows, 2 * tiles).view({tiles, 2}),
-          .longest = *std::max_element(layout.lengths.begin(), layout.lengths.end()),
+          .longest = layout.longest(),
           .padded = layout.padded_length > 0};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -44,6 +45,10 @@ struct AxisLayout {
   int64_t padded_length = 0;     // of each sequence; 0 if packed
 
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
+  // REQUIRES: there is a sequence.
+  int64_t longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
+  // Returns the most rows that a sequence owns, with its padding.
+  int64_t most_rows() const { return std::max(longest(), padded_length); }
 };
 
 // Lays out sequences of these lengths one after another, each with `padded_length` rows; 0: packed,

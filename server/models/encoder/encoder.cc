@@ -114,9 +114,7 @@ class EncoderNetwork : public Network {
   // Returns what position_layout asks for.
   static at::Tensor SinusoidOf(const Context& context, int64_t width, const at::Device& device) {
     if (context.memory) return Sinusoid(context.memory->row_positions(), width, kSinusoidBase);
-    const std::vector<int64_t>& lengths = context.position_layout.lengths;
-    const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-    return Sinusoid(longest, width, kSinusoidBase, device);
+    return Sinusoid(context.position_layout.longest(), width, kSinusoidBase, device);
   }
 
   Options options_;

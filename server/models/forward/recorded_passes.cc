@@ -91,7 +91,7 @@ RecordedPasses::Recorded RecordedPasses::RecordOne(const DevicePlugin& plugin,
 // Finds the smallest that holds the batch; the end if none does.
 std::map<RecordedPasses::Size, RecordedPasses::Recorded>::iterator RecordedPasses::Fitting(
     const PlacedLayout& layout) {
-  const int64_t longest = *std::max_element(layout.lengths.begin(), layout.lengths.end());
+  const int64_t longest = layout.longest();
   return std::find_if(recorded_.begin(), recorded_.end(), [&](const auto& recorded) {
     const auto [length, sequences] = recorded.first;
     return length >= longest && sequences >= layout.sequences();

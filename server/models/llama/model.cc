@@ -1,6 +1,5 @@
 #include "models/llama/model.h"
 
-#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <iterator>
@@ -104,12 +103,10 @@ Context LlamaNetwork::ContextOf(const TensorBatch& batch) const {
                   .mask = batch.Find("attention_mask")};
   const at::TensorOptions floats = words_.options().dtype(at::kFloat);
   context.key_scores = BlockAttention::ScoresOfKeys(context.mask);
-  const std::vector<int64_t>& lengths = context.layout.lengths;
-  const int64_t longest =
-      std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
   for (size_t i = 0; i < frequencies_.size(); ++i) {
     context.rotations.push_back(
-        Sinusoid(at::arange(longest, floats), frequencies_[i]).mul_(options_.rotary[i].amplitude));
+        Sinusoid(at::arange(context.layout.most_rows(), floats), frequencies_[i])
+            .mul_(options_.rotary[i].amplitude));
   }
   return context;
 }

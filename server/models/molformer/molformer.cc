@@ -1,6 +1,5 @@
 #include "models/molformer/molformer.h"
 
-#include <algorithm>
 #include <array>
 #include <deque>
 #include <string>
@@ -170,9 +169,7 @@ class ModelNetwork::ModelPass : public LayerPass<Layer, Context> {
 std::unique_ptr<Pass> ModelNetwork::Begin(TensorBatch batch) const {
   Context context{.layout = ComputedLayout(batch.axes.at('n'), batch.padding),
                   .mask = batch.Find("attention_mask")};
-  const std::vector<int64_t>& lengths = context.layout.lengths;
-  const at::Tensor places = at::arange(*std::max_element(lengths.begin(), lengths.end()),
-                                       words_.options().dtype(at::kLong));
+  const at::Tensor places = at::arange(context.layout.longest(), words_.options().dtype(at::kLong));
   context.rotation = Sinusoid(places, options_.layer.self.width, kRotaryBase);
   at::Tensor rows = words_(batch["x"]);
   return std::make_unique<ModelPass>(*this, std::move(rows), std::move(context));

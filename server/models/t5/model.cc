@@ -1,6 +1,5 @@
 #include "models/t5/model.h"
 
-#include <algorithm>
 #include <deque>
 #include <iterator>
 #include <string>
@@ -84,9 +83,7 @@ Context T5Network::ContextOf(const TensorBatch& batch) const {
   Context context{.layout = ComputedLayout(batch.axes.at('n'), batch.padding),
                   .mask = batch.Find("attention_mask")};
   context.key_scores = BlockAttention::ScoresOfKeys(context.mask);
-  const std::vector<int64_t>& lengths = context.layout.lengths;
-  const int64_t longest =
-      std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
+  const int64_t longest = context.layout.most_rows();
   for (const Layer& layer : layers_) {
     at::Tensor distances = layer.attention().Distances(longest);
     if (distances.defined()) context.distances.push_back(std::move(distances));

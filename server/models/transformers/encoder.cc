@@ -163,9 +163,7 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
                   .mask = batch.Find("attention_mask")};
   const at::TensorOptions floats = embeddings_.options().dtype(at::kFloat);
   context.key_scores = BlockAttention::ScoresOfKeys(context.mask);
-  const std::vector<int64_t>& lengths = context.layout.lengths;
-  const int64_t longest =
-      std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
+  const int64_t longest = context.layout.most_rows();
   const double root = std::sqrt(static_cast<double>(options_.dim_head()));
   if (options_.distances) {
     constexpr int64_t kFurthest = 128;
