@@ -4,7 +4,6 @@
 #include <deque>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "attention/rows/aten.h"
 #include "models/network/layer_pass.h"
