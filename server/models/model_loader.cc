@@ -172,8 +172,10 @@ absl::StatusOr<Loaded> Load(const std::string& directory, const ModelLoadOptions
          {"chosen", std::string(Name(Bf16KernelsPay() ? DType::kBF16 : DType::kF32))}});
   }
   info.fingerprint = FingerprintOf(config->network, info.dtype, checkpoint.tensors);
+  const at::ScalarType usual = TensorType(info.dtype, placement.device());
+  const bool rounds = placement.on_host() && info.dtype != DType::kF32;
   LoadParameters(built.parameters, std::move(checkpoint),
-                 TensorType(info.dtype, placement.device()), placement.device());
+                 {.usual = usual, .rounded = rounds ? at::kBFloat16 : usual}, placement.device());
   built.parameters.Prepare(info.dtype);
   return Loaded{std::move(built.network), std::move(info)};
 }

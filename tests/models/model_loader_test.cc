@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -174,10 +175,11 @@ TEST_F(ModelLoaderTest, TablesOfTokensAndLogitsTakeHalfWhereProductsAreRounded) 
     return Load(directory, {.dtype = type})->info().bytes;
   };
   constexpr int64_t kTable = 5000 * 8 * 4;
+  // Logits stay as they are where there are no kernels for them.
+  const int64_t halves = std::ranges::count(TypesOfCpu(), "bf16") + 1;
   for (const std::string& type : TypesOfCpu()) {
     if (type == "f32") continue;
-    EXPECT_LT(bytes(type), bytes("f32") - kTable / 2) << type;
-    EXPECT_GT(bytes(type), kTable / 2) << type;
+    EXPECT_LE(bytes(type), bytes("f32") - halves * kTable / 2) << type;
   }
 }
 

@@ -230,6 +230,9 @@ void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count)
   }
 }
 
+// Products read weights up to whole rows of their kernels.
+static_assert(kSoftmaxPadding == kFewestKernelRows);
+
 void BlockAttention::Weigh(const Tile& tile, int64_t count) const {
   const auto scale = static_cast<float>(sizes_.scale);
   if (rounded_) {

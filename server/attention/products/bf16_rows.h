@@ -17,8 +17,8 @@ struct Bf16Block {
   Bf16Block Rows(int64_t first) const { return {data + first * stride, stride}; }
 };
 
-// out [count, width] = rows, each to the nearest number of BF16. What is less than 2^-126 may
-// become 0.
+// out [count, width] = rows, each to the nearest number of BF16. What is nearer to 0 than 2^-126
+// may become 0, here and in pairs.
 void ToBf16(const RowBlock& rows, int64_t count, int64_t width, const Bf16Block& out);
 
 // Lays rows [count, width] out as a right operand: of each pair of rows, [width, 2] is one row of

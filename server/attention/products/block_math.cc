@@ -92,7 +92,7 @@ void BiasGeluToRound(const RowBlock& rows, int64_t count, int64_t width, const f
   Vectorized([&]() __attribute__((always_inline)) {
     ForBiased(
         rows, count, width, bias,
-        [](float x) __attribute__((always_inline)) { return Gelu<Digits::kBf16>(x); });
+        [](float x) __attribute__((always_inline)) { return Gelu<Digits::kToRound>(x); });
   });
 }
 

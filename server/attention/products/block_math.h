@@ -27,8 +27,8 @@ void AddBias(const RowBlock& rows, int64_t count, int64_t width, const float* bi
 // rows = gelu(rows + bias), the exact GELU, to 4e-8 of it. `bias` may be nullptr here and below.
 void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
-// rows = gelu(rows + bias), the exact GELU, to 2e-4 of it, for what is rounded next: BF16 loses ten
-// times as much.
+// rows = gelu(rows + bias), the exact GELU, to 2e-4 of it or 1e-6, for what is rounded next: BF16
+// loses ten times as much.
 void BiasGeluToRound(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
 // rows = gelu(rows + bias) as approximated by tanh (Hendrycks & Gimpel 2016, arXiv:1606.08415).

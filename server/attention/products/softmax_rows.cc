@@ -82,7 +82,9 @@ struct Totals {
 template <Digits kDigits, typename Use>
 void SoftmaxStep(const RowBlock& rows, int64_t count, int64_t width, float scale,
                  const Totals& so_far, const Use& use) {
-  const auto& [most, factors, totals] = so_far;
+  float* const most = so_far.most;
+  float* const factors = so_far.factors;
+  float* const totals = so_far.totals;
   WithVectors([&](auto of) __attribute__((always_inline)) {
     using Vector = decltype(of);
     for (int64_t first = 0; first < count; first += kRowsAtOnce) {
@@ -117,7 +119,7 @@ void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float sc
 
 void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares,
                     const Bf16Block& rounded) {
-  Softmax<Digits::kBf16>(rows, count, width, scale, shares, [&](int64_t first, int64_t some) {
+  Softmax<Digits::kToRound>(rows, count, width, scale, shares, [&](int64_t first, int64_t some) {
     ToBf16(rows.Rows(first), some, width, rounded.Rows(first));
   });
 }
@@ -130,10 +132,10 @@ void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale,
 
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals, const Bf16Block& rounded) {
-  SoftmaxStep<Digits::kBf16>(rows, count, width, scale, {most, factors, totals},
-                             [&](int64_t first, int64_t some, int64_t padded) {
-                               ToBf16(rows.Rows(first), some, padded, rounded.Rows(first));
-                             });
+  SoftmaxStep<Digits::kToRound>(rows, count, width, scale, {most, factors, totals},
+                                [&](int64_t first, int64_t some, int64_t padded) {
+                                  ToBf16(rows.Rows(first), some, padded, rounded.Rows(first));
+                                });
 }
 
 void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,

@@ -76,9 +76,9 @@ LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
   for (int64_t j = 0; j < width; ++j) body(j);
 }
 
-// Says how exactly functions are computed: to the last digits of F32, or to a tenth of what BF16
-// loses, where a number is to be rounded to that or to a byte.
-enum class Digits { kF32, kBf16 };
+// Says how exactly functions are computed: to the last digits of F32, or to a tenth of what
+// rounding to BF16 loses, where a number is rounded next, to that or to a byte.
+enum class Digits { kF32, kToRound };
 
 // Returns ((first · x + second) · x + third) · x + ..., of a float or a vector.
 template <typename Float, typename... Coefficients>
@@ -88,7 +88,7 @@ LINSERVE_INLINE Float Polynomial(const Float& x, float first, Coefficients... ot
   return value;
 }
 
-// Returns 2^x to 2e-8 of it, or 1e-4 in the digits of BF16, for x in ±126, a float or a vector;
+// Returns 2^x to 2e-8 of it, or 1e-4 where it is rounded next, for x in ±126, a float or a vector;
 // elsewhere the result means nothing.
 template <Digits kDigits = Digits::kF32, typename Float>
 LINSERVE_INLINE Float Exp2(const Float& x) {

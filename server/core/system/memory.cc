@@ -1,6 +1,5 @@
 #include "core/system/memory.h"
 
-#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,35 +7,37 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <optional>
+#include <sstream>
 #include <string>
-#include <string_view>
 
 #include "core/system/control_groups.h"
 
 namespace linserve {
 namespace {
 
-bool IsTraced() {
-  constexpr std::string_view kTracer = "TracerPid:";
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(kTracer)) return line.find_first_of("123456789") != std::string::npos;
-  }
-  return true;  // nobody knows
-}
+// Is a part of this process's memory, as /proc/self/smaps has it.
+struct Mapping {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  bool read_only_file = false;
+};
 
-// Gives back what of an object is not written to, as what its relocations are written to is.
-int GiveBackCodeOf(dl_phdr_info* object, size_t /*size*/, void* /*nothing*/) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
-    const uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) / page * page;
-    const uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_filesz;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): so the loader tells of places
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  }
-  return 0;
+// Reads a line that begins a mapping: "7f00-7f10 r-xp 00000000 08:01 123   /usr/lib/libc.so.6".
+std::optional<Mapping> MappingOf(const std::string& line) {
+  std::istringstream fields(line);
+  Mapping mapping;
+  char dash = 0;
+  std::string access;
+  std::string offset;
+  std::string device;
+  std::string inode;
+  std::string path;
+  fields >> std::hex >> mapping.begin >> dash >> mapping.end >> access;
+  if (!fields || dash != '-') return std::nullopt;
+  fields >> offset >> device >> inode >> path;
+  mapping.read_only_file = access.starts_with("r-") && path.starts_with('/');
+  return mapping;
 }
 
 }  // namespace
@@ -56,7 +57,16 @@ int64_t AnonymousBytes() {
 }
 
 void GiveBackCode() {
-  if (!IsTraced()) dl_iterate_phdr(GiveBackCodeOf, nullptr);
+  std::ifstream mappings("/proc/self/smaps");
+  Mapping mapping;
+  for (std::string line; std::getline(mappings, line);) {
+    if (const auto next = MappingOf(line)) mapping = *next;
+    if (!mapping.read_only_file || !line.starts_with("Anonymous:")) continue;
+    // Pages that are not as in the file have a debugger's breakpoints, or relocations, in them.
+    if (line.find_first_of("123456789") != std::string::npos) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): so the system tells of places
+    ::madvise(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin, MADV_DONTNEED);
+  }
 }
 
 int64_t PeakResidentBytes() {

@@ -16,9 +16,9 @@ int64_t AnonymousBytes();
 // Returns the most bytes of memory that this process has had at once, shared libraries included.
 int64_t PeakResidentBytes();
 
-// Gives back the pages of the program's code and of that of its libraries, which come back from
-// their files as they run. Most of what a start runs through, nothing runs again. While a debugger
-// looks on, nothing happens, since its breakpoints are in these pages.
+// Gives back the memory of what is read from files alone and as it is there: the code of the
+// program and of its libraries. It comes back as it runs. Most of what a start runs through,
+// nothing runs again.
 void GiveBackCode();
 
 // Writes a size as "1.5 GiB", with a unit that fits.

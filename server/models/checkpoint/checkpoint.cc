@@ -261,7 +261,7 @@ std::string NonfiniteWeights(const ParameterList& parameters, const AlignedCheck
 }
 
 void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoint,
-                    at::ScalarType dtype, at::Device device) {
+                    const TensorTypes& types, at::Device device) {
   if (!checkpoint.difference.empty()) {
     throw ConfigError("the tensors do not fit the configuration:" +
                       checkpoint.difference.ToString());
@@ -274,7 +274,9 @@ void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoin
     const bool made = tensor == nullptr;
     const at::Tensor loaded = made ? parameter.formula() : ToAten(*tensor);
     for (const std::string& name : parameter.names) checkpoint.tensors.erase(name);
-    *parameter.slot = loaded.to(device).to(made || StaysInF32(parameter.kind) ? at::kFloat : dtype);
+    const bool stays = made || StaysInF32(parameter.kind);
+    const at::ScalarType type = parameter.kept == Kept::kRounded ? types.rounded : types.usual;
+    *parameter.slot = loaded.to(device).to(stays ? at::kFloat : type);
   }
 }
 

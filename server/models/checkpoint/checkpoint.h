@@ -48,11 +48,17 @@ AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, SafetensorsFi
 std::string NonfiniteWeights(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
                              DType dtype);
 
-// Puts each tensor where the network wants it, as `dtype` and on the device. F32 tensors for F32 on
-// the CPU are not copied; of others the checkpoint's form goes one by one, so that there are never
-// two of all. Throws ConfigError with the complete difference.
+// Says what types tensors are loaded as.
+struct TensorTypes {
+  at::ScalarType usual = at::kFloat;
+  at::ScalarType rounded = at::kFloat;  // of those that are Kept::kRounded
+};
+
+// Puts each tensor where the network wants it, in its type and on the device. F32 tensors for F32
+// on the CPU are not copied; of others the checkpoint's form goes one by one, so that there are
+// never two of all. Throws ConfigError with the complete difference.
 void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoint,
-                    at::ScalarType dtype, at::Device device);
+                    const TensorTypes& types, at::Device device);
 
 // Fills the parameters with seeded random values, by each one's Init. The same seed gives the same
 // weights.

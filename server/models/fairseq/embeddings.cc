@@ -24,7 +24,8 @@ Embeddings::Embeddings(const Options& options)
     : options_(options), norm_(options.dim), map_(options.dim, options.dim, /*biased=*/false) {}
 
 void Embeddings::Declare(const Scope& encoder) {
-  if (options_.tied) words_.KeepAsLoaded();  // logits are products with them
+  const bool multiplied = options_.tied && !options_.features_only;
+  if (multiplied) words_.KeepAsLoaded();  // for the logits
   words_.Declare(encoder / "embed_tokens", options_.vocabulary, options_.dim);
   DeclarePositions(encoder / "embed_positions");
   if (options_.embeddings_mapped) map_.Declare(encoder / "quant_noise");

@@ -274,9 +274,10 @@ void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
                       const LayerNorm* norm, float* scratch) const {
   const RowBlock inner{scratch, OddLines(w1.outputs)};
   const RowBlock normed = {inner.Rows(kBlockRows).data, w1.inputs};
-  const auto normalize = [&](int64_t row, int64_t some) {
-    if (norm != nullptr) norm->Set(normed.Rows(row), x.Rows(row), some);
-  };
+  PackedWeight::MakeRows normalize;
+  if (norm != nullptr) {
+    normalize = [&](int64_t row, int64_t some) { norm->Set(normed.Rows(row), x.Rows(row), some); };
+  }
   const auto activate = [&](int64_t row, int64_t some) {
     const RowBlock rows = inner.Rows(row);
     BiasActivate(activation, rows, some, w2.inputs, DataOrNull(w1.bias), w2.packed.rounds());

@@ -27,8 +27,9 @@ struct Linear {
   void Declare(const Scope& scope, bool exact = false);
   // Declares a weight that stays as it is in the file.
   void DeclareUnpacked(const Scope& scope);
-  // Declares one of logits of many words, which is packed for products in BF16 where the model's
-  // are rounded, and else stays as it is in the file.
+  // Declares one of logits of many words. It stays as it is in the file, or where the model's
+  // products are rounded, and the CPU has kernels for it, is packed in BF16: that is half the
+  // memory.
   void DeclareLogits(const Scope& scope);
   // Declares a weight that is packed later, by itself or as part of a layer that JoinParts() makes.
   void DeclarePart(const Scope& scope);

@@ -70,7 +70,8 @@ std::vector<DType> ProductTypes() {
 
 PackedWeight::PackedWeight(const at::Tensor& weight, DType products)
     : inputs_(weight.size(1)), depth_(inputs_), outputs_(weight.size(0)), products_(products) {
-  if (weight.scalar_type() != at::kFloat || !weight.is_cpu()) return;
+  const bool rounded = weight.scalar_type() == at::kBFloat16 && products == DType::kBF16;
+  if (!weight.is_cpu() || (weight.scalar_type() != at::kFloat && !rounded)) return;
   if (products == DType::kI8 && inputs_ > kMostInt8Depth) products_ = DType::kF32;
   if (products_ == DType::kF32) {
     panels_ = InPanels(weight, Width(), 1);
@@ -96,23 +97,23 @@ int64_t PackedWeight::Width() const {
 }
 
 void PackedWeight::Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                            const float* bias, const Prepare& prepare) const {
-  if (products_ == DType::kI8) return MultiplyInt8(rows, count, out, add, bias, prepare);
+                            const float* bias, const MakeRows& make) const {
+  if (products_ == DType::kI8) return MultiplyInt8(rows, count, out, add, bias, make);
   if (products_ == DType::kBF16) {
-    MultiplyBf16(rows, count, out, add, prepare);
+    MultiplyBf16(rows, count, out, add, make);
   } else {
-    if (prepare) prepare(0, count);
+    if (make) make(0, count);
     MultiplyF32(rows, count, out, add);
   }
   if (bias != nullptr) AddBias(out, count, outputs_, bias);
 }
 
-void PackedWeight::Round(int64_t count, const Prepare& prepare, const Prepare& round) const {
-  constexpr int64_t kElements = 4096;  // a third of the first cache
-  const int64_t most = std::max<int64_t>(1, kElements / inputs_);
+void PackedWeight::ForFewRows(int64_t count, const MakeRows& make, const MakeRows& round) const {
+  constexpr int64_t kElements = 4096;  // of F32, half of a small first cache
+  const int64_t most = std::max<int64_t>(1, kElements / std::max<int64_t>(inputs_, 1));
   for (int64_t row = 0; row < count; row += most) {
     const int64_t some = std::min(most, count - row);
-    if (prepare) prepare(row, some);
+    if (make) make(row, some);
     round(row, some);
   }
 }
@@ -134,10 +135,10 @@ void PackedWeight::MultiplyF32(const RowBlock& rows, int64_t count, const RowBlo
 }
 
 void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                                const Prepare& prepare) const {
+                                const MakeRows& make) const {
   const int64_t stride = kPair * OddLines(depth_ / kPair);
   const Bf16Block rounded{ThreadMemory<c10::BFloat16>(WholeKernelRows(count) * stride), stride};
-  Round(count, prepare, [&](int64_t row, int64_t some) {
+  ForFewRows(count, make, [&](int64_t row, int64_t some) {
     ToBf16(rows.Rows(row), some, inputs_, rounded.Rows(row));
   });
   for (int64_t i = 0; i < count && depth_ > inputs_; ++i) rounded.Rows(i).data[inputs_] = 0;
@@ -156,14 +157,14 @@ void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBl
 }
 
 void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                                const float* bias, const Prepare& prepare) const {
+                                const float* bias, const MakeRows& make) const {
   static constexpr float kNone[kColumns] = {};
   const int64_t padded = WholeKernelRows(count);
   const int64_t stride = OddLines(depth_ / kInt8Group);
   auto* steps = ThreadMemory<float>(padded * (2 + stride));
   const RowScales scales{.steps = steps, .lowest = steps + padded};
   const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales.lowest + padded), kInt8Group * stride};
-  Round(count, prepare, [&](int64_t row, int64_t some) {
+  ForFewRows(count, make, [&](int64_t row, int64_t some) {
     ToInt8(rows.Rows(row), some, inputs_, bytes.Rows(row),
            {scales.steps + row, scales.lowest + row});
   });

@@ -24,8 +24,9 @@ std::vector<DType> ProductTypes();
 class PackedWeight {
  public:
   PackedWeight() = default;
-  // Packs weight [outputs, inputs] for products in F32, BF16 or I8, if it is F32 on the CPU. Of any
-  // other one nothing is packed, and this is false. REQUIRES: the type is one of ProductTypes().
+  // Packs weight [outputs, inputs] for products in F32, BF16 or I8, if it is F32 on the CPU, or
+  // BF16 for those. Of any other one nothing is packed, and this is false. REQUIRES: the type is
+  // one of ProductTypes().
   PackedWeight(const at::Tensor& weight, DType products);
 
   explicit operator bool() const { return panels_.defined(); }
@@ -33,24 +34,24 @@ class PackedWeight {
   // Says whether rows are rounded before they are multiplied.
   bool rounds() const { return products_ != DType::kF32; }
 
-  // Makes the rows that are multiplied, `count` of them from `row` on.
-  using Prepare = std::function<void(int64_t row, int64_t count)>;
+  // Makes rows that are multiplied, `count` of them from `row` on. REQUIRES: it multiplies by none.
+  using MakeRows = std::function<void(int64_t row, int64_t count)>;
 
   // Computes out [count, outputs] = rows [count, inputs] · weightᵀ + bias [outputs], or with `add`
-  // out += that, on the calling thread. `bias` may be nullptr. `prepare`, where there is one, is
+  // out += that, on the calling thread. `bias` may be nullptr. `make`, where there is one, is
   // called for all rows before they are read: for a few at a time where these are rounded, which so
   // are in the first cache still.
   void Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                const float* bias = nullptr, const Prepare& prepare = {}) const;
+                const float* bias = nullptr, const MakeRows& make = {}) const;
 
  private:
-  // Calls round(row, count) for all rows, with `prepare` before it.
-  void Round(int64_t count, const Prepare& prepare, const Prepare& round) const;
+  // Calls round(row, count) for a few rows after others, and `make` before it.
+  void ForFewRows(int64_t count, const MakeRows& make, const MakeRows& round) const;
   void MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
   void MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                    const Prepare& prepare) const;
+                    const MakeRows& make) const;
   void MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                    const float* bias, const Prepare& prepare) const;
+                    const float* bias, const MakeRows& make) const;
   // Says how many columns a panel has.
   int64_t Width() const;
 

@@ -18,7 +18,8 @@ LanguageModel::LanguageModel(const LanguageModelOptions& options)
       to_out_(options.stack.dim, options.num_tokens) {}
 
 void LanguageModel::Declare(const Scope& scope) {
-  if (options_.tie_embed) token_emb_.KeepAsLoaded();  // logits are products with it
+  const bool multiplied = options_.tie_embed && !options_.return_encodings;
+  if (multiplied) token_emb_.KeepAsLoaded();  // for the logits
   token_emb_.Declare(scope / "token_emb", options_.num_tokens, options_.stack.dim);
   positions_.Declare(scope);
   performer_pytorch::Declare(stack_, scope / "performer");

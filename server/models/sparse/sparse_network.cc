@@ -156,9 +156,11 @@ int64_t SparseNetwork::FoldSteps() const {
 }
 
 void SparseNetwork::Pack(DType products) {
+  if (!weight_->is_cpu()) return;
   std::vector<PackedWeight> packed;
   for (int64_t word = 0; word < head_.vocabulary; word += kWords) {
     const int64_t words = std::min(kWords, head_.vocabulary - word);
+    // A tied head's weights are the table of tokens, which may be rounded.
     packed.emplace_back(weight_->narrow(0, word, words).to(at::kFloat), products);
     if (!packed.back()) return;
   }

@@ -9,12 +9,7 @@ namespace linserve {
 
 void TokenEmbedding::Declare(const Scope& scope, int64_t tokens, int64_t width) {
   scope.Declare("weight", weight_, {tokens, width}, Init::kNormal);
-  if (!rounds_) return;
-  scope.Rounds(weight_);
-  scope.AfterLoading([this](DType products) {
-    const bool of_cpu = weight_.is_cpu() && weight_.scalar_type() == at::kFloat;
-    if (of_cpu && products != DType::kF32) weight_ = weight_.to(at::kBFloat16);
-  });
+  if (rounds_) scope.Rounds(weight_);
 }
 
 at::Tensor TokenEmbedding::operator()(const at::Tensor& ids) const {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <utility>
 
-#include "core/system/memory.h"
 #include "telemetry/process_stat.h"
 
 namespace linserve {
@@ -56,7 +55,6 @@ void MemoryTrim::Look() {
 
 void MemoryTrim::Trim() {
   malloc_trim(0);
-  GiveBackCode();
   seconds_ = 0;
   resident_ = ResidentBytes();
 }

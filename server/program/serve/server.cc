@@ -240,6 +240,7 @@ absl::Status RunServer(Settings& settings) {
   }
   StartSpans(config.trace, metrics);
   if (config.allow_model_control) (*grpc)->AllowModelControl(manager);
+  GiveBackCode();
   const MemoryTrim memory_trim((*grpc)->context().inflight);
   CertificateWatch certificate(config.grpc.access.tls, metrics);
   const Periodic liveness([&repository, &certificate, &server = **grpc] {

@@ -31,6 +31,8 @@ TEST(ToBf16Pairs, LaysRowsOfAnyNumberAndWidthOutInPairs) {
     for (const int64_t count : {1, 2, 7, 8}) {
       SCOPED_TRACE(testing::Message() << count << " rows of " << width);
       const at::Tensor rows = at::randn({count, width + 1}).narrow(1, 1, width);
+      rows[0][0].fill_(std::numeric_limits<float>::infinity());
+      rows[count - 1][width - 1].fill_(std::numeric_limits<float>::max());
       const at::Tensor out = at::full({5, 2 * width + 4}, 7, at::kBFloat16);
       ToBf16Pairs(BlockOf(rows), count, width, 10, {out.data_ptr<c10::BFloat16>(), 2 * width + 4});
       const at::Tensor padded = at::constant_pad_nd(rows.to(at::kBFloat16), {0, 0, 0, 10 - count});

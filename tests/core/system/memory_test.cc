@@ -37,7 +37,7 @@ TEST(Memory, OfCodeIsGivenBackAndComesBackAsItRuns) {
   const int64_t before = FileBytes();
   GiveBackCode();
   EXPECT_LT(FileBytes(), before / 2);
-  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_GT(MemoryBytes(), 0);
 }
 
 TEST(FormatBytes, ChoosesTheUnitThatFits) {

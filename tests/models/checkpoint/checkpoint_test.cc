@@ -121,7 +121,7 @@ class SharedCheckpointTest : public testing::Test {
   // Returns what loading the tensors says; empty if they fit.
   std::string Load(const TensorMap& tensors) {
     const AlignedCheckpoint checkpoint = AlignCheckpoint(list_, {tensors, {}}, {});
-    if (checkpoint.difference.empty()) LoadParameters(list_, checkpoint, at::kFloat, at::kCPU);
+    if (checkpoint.difference.empty()) LoadParameters(list_, checkpoint, {}, at::kCPU);
     return checkpoint.difference.ToString();
   }
 
@@ -172,10 +172,9 @@ TEST(LargeParameters, AreRefusedBeforeTheyAreMade) {
     }
     return "";
   };
-  for (const std::string& text : {message([&] { InitParameters(list, 1); }), message([&] {
-                                    LoadParameters(list, AlignCheckpoint(list, {}, {}), at::kFloat,
-                                                   at::kCPU);
-                                  })}) {
+  for (const std::string& text :
+       {message([&] { InitParameters(list, 1); }),
+        message([&] { LoadParameters(list, AlignCheckpoint(list, {}, {}), {}, at::kCPU); })}) {
     EXPECT_NE(text.find("would take 128.0 TiB"), std::string::npos) << text;
     EXPECT_NE(text.find("the largest is table [2147483648, 16384]"), std::string::npos) << text;
   }

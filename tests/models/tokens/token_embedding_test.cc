@@ -11,42 +11,37 @@ namespace {
 constexpr int64_t kTokens = 9;
 constexpr int64_t kWidth = 21;
 
-class TokenEmbeddingTest : public ::testing::TestWithParam<DType> {
+// The parameter is the type that the table is loaded in.
+class TokenEmbeddingTest : public ::testing::TestWithParam<at::ScalarType> {
  protected:
-  // Loads random rows into the table, for products of the parameter's type.
-  at::Tensor Load(TokenEmbedding& table) {
-    ParameterList parameters;
-    table.Declare(Scope(parameters), kTokens, kWidth);
-    at::Tensor rows = at::randn({kTokens, kWidth});
-    parameters.Slot("weight") = rows;
-    parameters.Prepare(GetParam());
-    return rows;
-  }
+  TokenEmbeddingTest() { table_.Declare(Scope(parameters_), kTokens, kWidth); }
+
+  ParameterList parameters_;
+  TokenEmbedding table_;
 };
 
 TEST_P(TokenEmbeddingTest, LooksRowsUpInF32) {
-  TokenEmbedding table;
-  const at::Tensor loaded = Load(table);
-  const at::Tensor all =
-      GetParam() == DType::kF32 ? loaded : loaded.to(at::kBFloat16).to(at::kFloat);
+  at::Tensor& weight = parameters_.Slot("weight");
+  weight = at::randn({kTokens, kWidth}).to(GetParam());
   const at::Tensor ids = at::tensor(std::vector<int64_t>{3, 0, 8, 3}).view({2, 2});
-  const at::Tensor rows = table(ids);
-  EXPECT_TRUE(at::equal(rows, all.index({ids})));
-  EXPECT_EQ(table.options().dtype(), at::kFloat);
+  EXPECT_TRUE(at::equal(table_(ids), weight.to(at::kFloat).index({ids})));
+  EXPECT_EQ(table_.options().dtype(), at::kFloat);
   std::vector<float> row(kWidth);
-  table.Copy(8, row.data());
-  EXPECT_TRUE(at::equal(at::tensor(row), all[8]));
+  table_.Copy(8, row.data());
+  EXPECT_TRUE(at::equal(at::tensor(row), weight[8].to(at::kFloat)));
 }
 
-TEST_P(TokenEmbeddingTest, StaysAsItWasLoadedWhereThatIsSaid) {
-  TokenEmbedding table;
-  table.KeepAsLoaded();
-  const at::Tensor loaded = Load(table);
-  EXPECT_TRUE(at::equal(table.weight(), loaded));
-}
+INSTANTIATE_TEST_SUITE_P(Types, TokenEmbeddingTest, ::testing::Values(at::kFloat, at::kBFloat16));
 
-INSTANTIATE_TEST_SUITE_P(Types, TokenEmbeddingTest,
-                         ::testing::Values(DType::kF32, DType::kBF16, DType::kI8));
+TEST(TokenEmbedding, IsRoundedUnlessItSaysOtherwise) {
+  for (const bool stays : {false, true}) {
+    ParameterList parameters;
+    TokenEmbedding table;
+    if (stays) table.KeepAsLoaded();
+    table.Declare(Scope(parameters), kTokens, kWidth);
+    EXPECT_EQ(parameters.begin()->kept, stays ? Kept::kF32 : Kept::kRounded);
+  }
+}
 
 }  // namespace
 }  // namespace linserve
