@@ -78,7 +78,7 @@ LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
 
 // Says how exactly functions are computed: to the last digits of F32, or to a tenth of what
 // rounding to BF16 loses, where a number is rounded next, to that or to a byte.
-enum class Digits { kF32, kToRound };
+enum class Digits : uint8_t { kF32, kToRound };
 
 // Returns ((first · x + second) · x + third) · x + ..., of a float or a vector.
 template <typename Float, typename... Coefficients>

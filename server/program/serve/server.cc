@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "access/certificate_watch.h"
+#include "core/system/memory.h"
 #include "core/system/version.h"
 #include "core/threads/mutex.h"
 #include "core/threads/periodic.h"
