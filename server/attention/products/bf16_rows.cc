@@ -110,7 +110,8 @@ void ToBf16Pairs(const RowBlock& rows, int64_t count, int64_t width, int64_t pad
     round(rows.Rows(i).data, rows.Rows(i + 1).data, width, pairs(i));
   }
   if (count % 2 != 0) {
-    const std::vector<float> zeros(static_cast<size_t>(width));
+    static thread_local std::vector<float> zeros;
+    zeros.resize(std::max(zeros.size(), static_cast<size_t>(width)));
     round(rows.Rows(count - 1).data, zeros.data(), width, pairs(count - 1));
   }
   for (int64_t pair = (count + 1) / 2; pair < padded / 2; ++pair) {

@@ -71,20 +71,10 @@ void Softmax(const RowBlock& rows, int64_t count, int64_t width, float scale, fl
   });
 }
 
-// Holds what a softmax over columns has met so far, of each row.
-struct Totals {
-  float* most;
-  float* factors;
-  float* totals;
-};
-
 // As Softmax(), of a step over columns. Rows are as wide as `use` is told.
 template <Digits kDigits, typename Use>
-void SoftmaxStep(const RowBlock& rows, int64_t count, int64_t width, float scale,
-                 const Totals& so_far, const Use& use) {
-  float* const most = so_far.most;
-  float* const factors = so_far.factors;
-  float* const totals = so_far.totals;
+void SoftmaxStep(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
+                 float* factors, float* totals, const Use& use) {
   WithVectors([&](auto of) __attribute__((always_inline)) {
     using Vector = decltype(of);
     for (int64_t first = 0; first < count; first += kRowsAtOnce) {
@@ -126,13 +116,13 @@ void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float sc
 
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals) {
-  SoftmaxStep<Digits::kF32>(rows, count, width, scale, {most, factors, totals},
+  SoftmaxStep<Digits::kF32>(rows, count, width, scale, most, factors, totals,
                             [](int64_t, int64_t, int64_t) {});
 }
 
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals, const Bf16Block& rounded) {
-  SoftmaxStep<Digits::kToRound>(rows, count, width, scale, {most, factors, totals},
+  SoftmaxStep<Digits::kToRound>(rows, count, width, scale, most, factors, totals,
                                 [&](int64_t first, int64_t some, int64_t padded) {
                                   ToBf16(rows.Rows(first), some, padded, rounded.Rows(first));
                                 });

@@ -24,7 +24,10 @@ struct Mapping {
 };
 
 // Reads a line that begins a mapping: "7f00-7f10 r-xp 00000000 08:01 123   /usr/lib/libc.so.6".
+// Most lines do not, and tell of the mapping before.
 std::optional<Mapping> MappingOf(const std::string& line) {
+  const bool begins = !line.empty() && (line[0] < 'A' || line[0] > 'Z');
+  if (!begins) return std::nullopt;
   std::istringstream fields(line);
   Mapping mapping;
   char dash = 0;
