@@ -11,6 +11,7 @@
 #include "cuda/kernels/launch.h"
 #include "cuda/kernels/linear_attention_calls.h"
 #include "cuda/kernels/row_calls.h"
+#include "cuda/kernels/softmax_attention_calls.h"
 #include "cuda/properties.h"
 
 namespace linserve {
@@ -36,16 +37,19 @@ at::Tensor ProjectLengthOnGpu(const at::Tensor& rows, const at::Tensor& projecti
       });
 }
 
+struct SoftmaxAttentionKernels {
+  template <int D, bool kDistances, typename T>
+  void operator()(const cuda::SoftmaxAttentionArguments<T>& arguments,
+                  const cuda::BlockIndex& grid) const {
+    cuda::Launch<T, D, kDistances>(arguments, grid, c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+};
+
 at::Tensor AttendToSlotsOnGpu(const at::Tensor& queries, const at::Tensor& keys,
                               const at::Tensor& values, int64_t heads, const LayoutTable& layout) {
   if (!HasOurKernels(queries)) return {};
-  return cuda::CallAttendToSlots(
-      queries, keys, values, heads, layout, MultiprocessorsOf(queries),
-      []<int D, typename T>(const cuda::AttendToSlotsArguments<T>& arguments,
-                            const cuda::BlockIndex& grid) {
-        cuda::Launch<T, D>(arguments, grid, c10::cuda::getCurrentCUDAStream());
-        C10_CUDA_KERNEL_LAUNCH_CHECK();
-      });
+  return cuda::CallAttendToSlots(queries, keys, values, heads, layout, SoftmaxAttentionKernels());
 }
 
 struct LinearAttentionKernels {
@@ -68,19 +72,26 @@ bool LinearAttentionOnGpu(const PackedLinearAttention& call, const at::Tensor& o
          cuda::CallLinearAttention(call, out, MultiprocessorsOf(out), LinearAttentionKernels());
 }
 
-at::Tensor SoftmaxAttentionOnGpu(const PackedSoftmaxAttention& call) {
+at::Tensor AttendByLibrary(const PackedSoftmaxAttention& call) {
   const LayoutTable& layout = call.layout;
-  if (!HasOurKernels(call.queries) || !cuda::TakesSoftmaxAttention(call)) return {};
-  const auto heads = [&](const at::Tensor& rows) { return rows.unflatten(1, {call.heads, -1}); };
+  const auto heads = [&](const at::Tensor& rows) {
+    return rows.unflatten(1, {-1, call.queries.size(1) / call.heads});
+  };
   const int64_t longest =
       layout.padded ? layout.positions.size(0) / layout.lengths.size(0) : layout.longest;
   const auto lengths = layout.padded ? std::optional(layout.lengths) : std::nullopt;
   return std::get<0>(at::_flash_attention_forward(
                          heads(call.queries), heads(call.keys), heads(call.values), layout.bounds,
                          layout.bounds, longest, longest, /*dropout_p=*/0.0, call.causal,
-                         /*return_debug_mask=*/false, /*scale=*/std::nullopt, call.window,
+                         /*return_debug_mask=*/false, call.scale, call.window,
                          call.causal ? 0 : call.window, lengths))
       .flatten(1);
+}
+
+at::Tensor SoftmaxAttentionOnGpu(const PackedSoftmaxAttention& call) {
+  if (!HasOurKernels(call.queries)) return {};
+  return cuda::CallSoftmaxAttention(call, SoftmaxAttentionKernels(),
+                                    [&] { return AttendByLibrary(call); });
 }
 
 // These run on GPUs before sm_80, too: they have no use for tensor cores.

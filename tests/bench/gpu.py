@@ -6,9 +6,9 @@ runs this has torch; --package is a folder that holds the Python packages `linfo
 and their needs, and without it the rows that need them are left out. `tests/bench/gpu_pack` makes an archive with all of
 that for a machine that has a GPU, but neither this checkout nor its Debian packages.
 
-linserve's models and the Python packages begin at the same place: rows of the host, which both bring
-to the device, and both bring the results back. (The rows that compare our kernels, and Table 3's
-transformers, begin and end on the device.)
+linserve's models and what they are compared with begin at the same place: rows or token ids of the
+host, which both bring to the device, and both bring the results back. (Kernels alone begin and end on
+the device.)
 
 --device cpu --dtype f32 --quick tries the script where there is no GPU.
 """
@@ -82,11 +82,11 @@ class Linserve:
 
 
 class Transformer(torch.nn.Module):
-    """The same layers with standard attention."""
+    """The same layers with standard attention, from token ids to means."""
 
-    def __init__(self, dim, depth, heads, flash):
+    def __init__(self, words, dim, depth, heads, flash):
         super().__init__()
-        self.heads, self.flash = heads, flash
+        self.heads, self.flash, self.words = heads, flash, torch.nn.Embedding(words, dim)
         self.layers = torch.nn.ModuleList(torch.nn.ModuleDict({
             "norm": torch.nn.LayerNorm(dim), "qkv": torch.nn.Linear(dim, 3 * dim, bias=False),
             "out": torch.nn.Linear(dim, dim), "norm2": torch.nn.LayerNorm(dim),
@@ -101,13 +101,14 @@ class Transformer(torch.nn.Module):
         blocks = (block @ key.transpose(-1, -2) * scale for block in query.split(4096, dim=-2))
         return torch.cat([block.softmax(-1) @ value for block in blocks], dim=-2)
 
-    def forward(self, x):
+    def forward(self, ids):
+        x = self.words(ids)
         for layer in self.layers:
             parts = layer["qkv"](layer["norm"](x)).chunk(3, dim=-1)
             heads = [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts]
             x = x + layer["out"](self.attend(*heads).transpose(1, 2).flatten(-2))
             x = x + layer["ff"](layer["norm2"](x))
-        return x
+        return x.mean(1)
 
 
 def seconds_of(function, device):
@@ -149,17 +150,16 @@ def kernels(options, _):
         # The operators take most of the time, and are far away: once is enough.
         for figure in kernel_figures(options, "." if i == 0 else "/kernel/|/library/"):
             measured.setdefault(figure["run_name"], []).append((figure["real_time"], figure["label"]))
-    row("kernels", "time, bytes and FLOPs a second; over LibTorch's operators, and over its one operator "
-        "for sequences of one length")
+    row("kernels", "time, bytes and FLOPs a second; how many times as long LibTorch takes by its operators, and "
+        "by the one that it has for sequences of one length")
     ours = [name for name in measured if "/kernel/" in name]
     for name in ours:
         time, label = sorted(measured[name])[len(measured[name]) // 2]
-        others = measured[name.replace("/kernel/", "/operators/")]
-        other = statistics.median(time for time, _ in others)
-        library = measured.get(name.replace("/kernel/", "/library/"))
-        batched = f", {statistics.median(t for t, _ in library) / time:.2f}x one batched" if library else ""
-        row("  " + name.split("/iterations")[0].replace("/kernel/", " "),
-            f"{time:9,.0f} us, {label}; {other / time:.1f}x{batched}")
+        figures = f"{time:9,.0f} us, {label}"
+        for by, what in (("/operators/", "LibTorch's operators"), ("/library/", "its one operator")):
+            if others := measured.get(name.replace("/kernel/", by)):
+                figures += f"; {statistics.median(t for t, _ in others) / time:.2f}x {what}"
+        row("  " + name.split("/iterations")[0].replace("/kernel/", " "), figures)
     for name in ours:
         if name.startswith("linear_attention/elu/causal/"):
             flash_linear_attention(options, name)
@@ -197,25 +197,28 @@ def flash_linear_attention(options, name):
 
 
 def table3(options, directory):
-    """The paper's Table 3: speed-ups of a Linformer's forward over standard attention."""
-    dim, depth, heads, tokens = (64, 1, 2, 512) if options.quick else (512, 2, 8, 65536)
+    """The paper's Table 3: speed-ups of a Linformer's forward over standard attention, from ids to means."""
+    words, dim, depth, heads, tokens = (100, 64, 1, 2, 512) if options.quick else (20000, 512, 2, 8, 65536)
     lengths = (128, 256) if options.quick else (512, 2048, 8192, 65536)
     row("Table 3: n, k", "linserve tokens/s; over plain attention; over flash attention")
     for n in lengths:
-        standard = [Transformer(dim, depth, heads, flash).eval().to(options.device,
-                                                                    torch_type(options))
+        standard = [Transformer(words, dim, depth, heads, flash).eval().to(options.device, torch_type(options))
                     for flash in (False, True)]
-        x = torch.randn(max(1, tokens // n), n, dim, device=options.device,
-                        dtype=torch_type(options))
+        ids = torch.randint(words, (max(1, tokens // n), n))
+        if options.device == "cuda":
+            ids = ids.pin_memory()
+
+        def rate(module):
+            def whole():
+                return module(ids.to(options.device, non_blocking=True)).float().cpu()
+            return ids.numel() / seconds_of(whole, options.device)
+
         for k in (128, 256):
-            model = Linserve(options, directory, "linformer.Linformer",
-                             {"dim": dim, "seq_len": n, "depth": depth, "heads": heads, "k": k})
+            model = Linserve(options, directory, "linformer.LinformerLM", {
+                "num_tokens": words, "dim": dim, "seq_len": n, "depth": depth, "heads": heads, "k": k})
             ours, plain, flash = median_of_rounds(
-                options,
-                lambda: model.tokens_per_second(f"fixed:{n}", 4 * x.size(0), tokens),
-                *(lambda module=module: x.size(0) * n / seconds_of(lambda: module(x),
-                                                                   options.device)
-                  for module in standard))
+                options, lambda: model.tokens_per_second(f"fixed:{n}", 16 * ids.size(0), tokens),
+                *(lambda module=module: rate(module) for module in standard))
             row(f"  {n}, {k}", f"{ours:12,.0f} {ours / plain:8.2f}x {ours / flash:8.2f}x")
 
 

@@ -26,16 +26,12 @@ ARCHITECTURES = ("sm_80", "sm_90a")
 # Most instructions, registers and spilled words of a kernel, by the beginning of its name, over both
 # architectures. They leave a quarter over what was counted: what they find is code that has grown.
 # Registers have an end where more of them leave fewer blocks on a multiprocessor, which has 65,536:
-# 128 are two blocks of 256 threads or four of 128, 168 three of 128, 255 one of 256 or two of 128.
-# (Attention to slots of heads of more than 64 has one block of 256.)
+# 80 are six blocks of 128 threads, 128 four of them or two of 256, 168 three of 128, 255 one of 256 or
+# two of 128.
 BOUNDS = {
     "AddPartsKernel": (500, 40, 0),
     "AddPositionKernel": (400, 40, 0),
     "AddSharesKernel": (460, 40, 0),
-    "AttendToSlotsKernel<%, 32>": (950, 128, 0),
-    "AttendToSlotsKernel<%, 64>": (1300, 128, 8),
-    "AttendToSlotsKernel<%, 96>": (2600, 224, 0),
-    "AttendToSlotsKernel<%, 128>": (2000, 240, 0),
     "LinearAttentionKernel<AttendToKeys": (2000, 128, 16),
     "LinearAttentionKernel<CausalLinearAttention<%, 32>": (2400, 168, 48),
     "LinearAttentionKernel<CausalLinearAttention<%, 64>": (3050, 168, 48),
@@ -46,6 +42,10 @@ BOUNDS = {
     "PoolRowsKernel": (620, 40, 0),
     "ProjectLengthKernel": (1500, 128, 0),
     "RotateKernel": (420, 40, 0),
+    "SoftmaxAttentionKernel<%, 32": (1300, 80, 26),
+    "SoftmaxAttentionKernel<%, 64": (1300, 128, 20),
+    "SoftmaxAttentionKernel<%, 96": (2600, 255, 0),
+    "SoftmaxAttentionKernel<%, 128": (2000, 255, 0),
 }
 
 # These compute one number or one pair a thread, or write no rows of 16 bits.
@@ -72,7 +72,7 @@ def run(tools, *words):
 
 
 def names_of(mangled):
-    """Names as they stand in BOUNDS: "AttendToSlotsKernel<BFloat16, 64>"."""
+    """Names as they stand in BOUNDS: "SoftmaxAttentionKernel<BFloat16, 64, false>"."""
     plain = subprocess.run(["c++filt", *mangled], check=True, capture_output=True,
                            text=True).stdout.splitlines()
     short = [re.sub(r"linserve::cuda::|\(anonymous namespace\)::|c10::|^void ", "", name)

@@ -10,6 +10,7 @@
 #include "cuda/kernels/kernel_calls.h"
 #include "cuda/kernels/linear_attention_calls.h"
 #include "cuda/kernels/row_calls.h"
+#include "cuda/kernels/softmax_attention_calls.h"
 #include "simulated_device.h"
 
 namespace linserve {
@@ -63,17 +64,21 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
   return cuda::CallProjectLength(rows, projection, layout, kMultiprocessors, run);
 }
 
-at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
-                         const at::Tensor& values, int64_t heads, const LayoutTable& layout) {
-  const auto run = []<int D, typename T>(const cuda::AttendToSlotsArguments<T>& arguments,
-                                         const cuda::BlockIndex& grid) {
-    using Kernel = cuda::AttendToSlots<T, D>;
+struct SoftmaxAttentionKernels {
+  template <int D, bool kDistances, typename T>
+  void operator()(const cuda::SoftmaxAttentionArguments<T>& arguments,
+                  const cuda::BlockIndex& grid) const {
+    using Kernel = cuda::SoftmaxAttention<T, D, kDistances>;
     RunOnSimulated([arguments, grid] {
       RunBlocks<T>(grid, Kernel::kSharedBytes,
                    [&](const auto& at, T* shared) { Kernel::Run(arguments, at, shared); });
     });
-  };
-  return cuda::CallAttendToSlots(queries, keys, values, heads, layout, kMultiprocessors, run);
+  }
+};
+
+at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
+                         const at::Tensor& values, int64_t heads, const LayoutTable& layout) {
+  return cuda::CallAttendToSlots(queries, keys, values, heads, layout, SoftmaxAttentionKernels());
 }
 
 struct LinearAttentionKernels {
@@ -106,13 +111,14 @@ at::Tensor OnHost(const at::Tensor& tensor) {
                        at::TensorOptions().dtype(tensor.dtype()));
 }
 
-at::Tensor SoftmaxAttention(const PackedSoftmaxAttention& call) {
-  if (!cuda::TakesSoftmaxAttention(call)) return {};
+// Computes what LibTorch's kernel does on a GPU.
+at::Tensor AttendByLibrary(const PackedSoftmaxAttention& call) {
   at::Tensor attended = at::empty(call.queries.sizes(), call.queries.options());
   RunOnSimulated([queries = OnHost(call.queries), keys = OnHost(call.keys),
                   values = OnHost(call.values), out = OnHost(attended),
                   starts = OnHost(call.layout.starts), lengths = OnHost(call.layout.lengths),
-                  heads = call.heads, window = call.window, causal = call.causal] {
+                  heads = call.heads, window = call.window, causal = call.causal,
+                  scale = call.scale] {
     out.zero_();
     for (int64_t i = 0; i < starts.size(0); ++i) {
       const int64_t length = lengths[i].item<int32_t>();
@@ -121,7 +127,11 @@ at::Tensor SoftmaxAttention(const PackedSoftmaxAttention& call) {
         return rows.narrow(0, starts[i].item<int32_t>(), length);
       };
       const auto by_head = [&](const at::Tensor& rows) {
-        return part(rows).to(at::kFloat).unflatten(1, {heads, -1}).transpose(0, 1).unsqueeze(0);
+        return part(rows)
+            .to(at::kFloat)
+            .unflatten(1, {-1, queries.size(1) / heads})
+            .transpose(0, 1)
+            .unsqueeze(0);
       };
       std::optional<at::Tensor> visible;
       const int64_t reach = window >= 0 ? window : length;
@@ -129,13 +139,20 @@ at::Tensor SoftmaxAttention(const PackedSoftmaxAttention& call) {
         visible = at::ones({length, length}, at::kBool).tril(causal ? 0 : reach).triu(-reach);
       }
       part(out).copy_(at::scaled_dot_product_attention(by_head(queries), by_head(keys),
-                                                       by_head(values), visible)
+                                                       by_head(values), visible, /*dropout_p=*/0,
+                                                       /*is_causal=*/false, scale,
+                                                       /*enable_gqa=*/true)
                           .squeeze(0)
                           .transpose(0, 1)
                           .flatten(1));
     }
   });
   return attended;
+}
+
+at::Tensor SoftmaxAttention(const PackedSoftmaxAttention& call) {
+  return cuda::CallSoftmaxAttention(call, SoftmaxAttentionKernels(),
+                                    [&] { return AttendByLibrary(call); });
 }
 
 bool AddPositions(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& places) {

@@ -24,7 +24,7 @@ namespace linserve {
 
 // This number changes whenever what follows does: a library and a program that differ are not used
 // together.
-inline constexpr uint32_t kDevicePluginAbi = 6;
+inline constexpr uint32_t kDevicePluginAbi = 7;
 
 // Counts bytes of one device's memory.
 struct DeviceMemory {
@@ -57,17 +57,31 @@ struct PackedLinearAttention {
   std::optional<double> floor;  // of the weights' sum that divides; nullopt: it is not divided
 };
 
-// Describes the softmax attention of all sequences of a batch, each among its own rows: as
-// SoftmaxAttention() of attention/linformer, within a window.
+// Kernels read what belongs to so many distances more than there are in a layout's longest
+// sequence.
+inline constexpr int64_t kDistancesBeyond = 64;
+
+// Describes the softmax attention of all sequences of a batch, each among its own rows:
+//   softmax((queries · keysᵀ + distances) · scale) · values
 struct PackedSoftmaxAttention {
   at::Tensor queries;  // [rows, heads · dim_head]; a row's numbers lie side by side
-  at::Tensor keys;
-  at::Tensor values;
+  at::Tensor keys;     // [rows, key_heads · dim_head]; heads / key_heads neighbours share one
+  at::Tensor values;   // as the keys
   int64_t heads;
   const LayoutTable& layout;
+  double scale;
   int64_t window = -1;  // rows that a query sees on either side; -1: all
   bool causal = false;  // it sees none behind its own
+  // F32 [heads, 2 · length - 1], for distances from 1 - length on, where the length is at least
+  // kDistancesBeyond more than the longest sequence's; undefined: zeros.
+  at::Tensor distances{};
 };
+
+// Says whether a GPU has a kernel of softmax attention for heads of this width in any layout: with
+// `differs`, where scores depend on distances, or queries do not see all keys.
+constexpr bool AttendsOnDevices(int64_t dim_head, bool differs) {
+  return dim_head % 8 == 0 && dim_head <= (differs ? 128 : 256);
+}
 
 // Is a norm of rows over their width (torch.nn.LayerNorm), all [width].
 struct RowNorm {

@@ -19,7 +19,7 @@ struct LayoutTable {
   // Names tiles of at most kTileRows rows that have all of the sequences' rows, each by its
   // sequence and its first row in it: so no long sequence makes a kernel look through all others.
   at::Tensor tiles{};  // [number, 2]
-  static constexpr int64_t kTileRows = 128;
+  static constexpr int64_t kTileRows = 64;
   int64_t longest = 0;  // no length is more
   bool padded = false;  // there are rows that belong to no sequence
   // The host's lengths are bounds: a pass is being recorded, and only these tensors tell the truth.

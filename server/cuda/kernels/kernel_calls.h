@@ -3,13 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <optional>
 
 #include "attention/device/device_plugin.h"
-#include "cuda/kernels/attend_to_slots.h"
 #include "cuda/kernels/project_length.h"
 
 namespace linserve::cuda {
@@ -105,100 +101,6 @@ at::Tensor CallProjectLength(const at::Tensor& rows, const at::Tensor& projectio
     return ProjectLengthAs<c10::Half>(rows, projection, layout, multiprocessors, run);
   }
   return {};
-}
-
-// Calls run.template operator()<D>(arguments, grid), which starts the kernel for heads of up to D
-// features. Where there is more to do than all multiprocessors can do at once, a block has several
-// tiles to do.
-template <int D, typename T, typename Run>
-void AttendToSlotsOfWidth(AttendToSlotsArguments<T> arguments, int64_t multiprocessors,
-                          const Run& run) {
-  using Kernel = AttendToSlots<T, D>;
-  const int64_t all = Kernel::kBlocks * multiprocessors;
-  const int64_t wanted = Kernel::kQueryStages > 1 ? Tiles(arguments.items, all) : 1;
-  arguments.block_items = static_cast<int>(std::max<int64_t>(1, wanted));
-  const int64_t blocks = Tiles(arguments.items, arguments.block_items);
-  run.template operator()<D>(arguments, BlockIndex{static_cast<int>(blocks), 1, 1});
-}
-
-template <typename T, typename Run>
-at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
-                           const at::Tensor& values, int64_t heads, const LayoutTable& layout,
-                           int64_t multiprocessors, const at::Tensor& result, const Run& run) {
-  const int64_t dim_head = queries.size(1) / heads;
-  static_assert(AttendToSlots<T, 32>::kQueries == LayoutTable::kTileRows);
-  const int64_t items = layout.tiles.size(0) * heads;
-  if (items > std::numeric_limits<int>::max()) return {};
-  const AttendToSlotsArguments<T> arguments{Read<T>(queries),
-                                            queries.stride(0),
-                                            Read<T>(keys),
-                                            Read<T>(values),
-                                            keys.stride(0),
-                                            keys.stride(1),
-                                            values.stride(0),
-                                            values.stride(1),
-                                            Read<int32_t>(layout.starts),
-                                            Read<int32_t>(layout.lengths),
-                                            Read<int32_t>(layout.tiles),
-                                            static_cast<int>(items),
-                                            /*block_items=*/1,
-                                            static_cast<int>(heads),
-                                            Write<T>(result),
-                                            result.stride(0),
-                                            static_cast<int>(keys.size(1)),
-                                            static_cast<int>(dim_head),
-                                            keys.size(2) < queries.size(1),
-                                            1 / std::sqrt(static_cast<float>(dim_head))};
-  switch (Tiles(dim_head, 32)) {
-    case 1:
-      AttendToSlotsOfWidth<32>(arguments, multiprocessors, run);
-      break;
-    case 2:
-      AttendToSlotsOfWidth<64>(arguments, multiprocessors, run);
-      break;
-    case 3:
-      AttendToSlotsOfWidth<96>(arguments, multiprocessors, run);
-      break;
-    case 4:
-      AttendToSlotsOfWidth<128>(arguments, multiprocessors, run);
-      break;
-    default:
-      return {};
-  }
-  return result;
-}
-
-template <typename Run>
-at::Tensor CallAttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
-                             const at::Tensor& values, int64_t heads, const LayoutTable& layout,
-                             int64_t multiprocessors, const Run& run) {
-  const at::ScalarType type = queries.scalar_type();
-  if (keys.scalar_type() != type || values.scalar_type() != type) return {};
-  if (!HasWholeVectors(queries) || !HasWholeVectors(keys) || !HasWholeVectors(values)) return {};
-  if (queries.size(1) / heads % kVectorNumbers != 0) return {};
-  // Rows of padding are not computed, but must be finite.
-  const at::Tensor result = layout.padded ? at::zeros(queries.sizes(), queries.options())
-                                          : at::empty(queries.sizes(), queries.options());
-  if (type == at::kBFloat16) {
-    return AttendToSlotsAs<c10::BFloat16>(queries, keys, values, heads, layout, multiprocessors,
-                                          result, run);
-  }
-  if (type == at::kHalf) {
-    return AttendToSlotsAs<c10::Half>(queries, keys, values, heads, layout, multiprocessors, result,
-                                      run);
-  }
-  return {};
-}
-
-// Says whether LibTorch's kernel for sequences of any lengths takes these arguments. It aligns
-// windows to the ends of queries and keys, which differ where rows of padding are queries.
-inline bool TakesSoftmaxAttention(const PackedSoftmaxAttention& call) {
-  constexpr int64_t kMostWidth = 256;
-  const int64_t width = call.queries.size(1) / call.heads;
-  const at::ScalarType type = call.queries.scalar_type();
-  return (type == at::kHalf || type == at::kBFloat16) && width % kVectorNumbers == 0 &&
-         width <= kMostWidth && ((call.window < 0 && !call.causal) || !call.layout.padded) &&
-         HasAlignedRows(call.queries) && HasAlignedRows(call.keys) && HasAlignedRows(call.values);
 }
 
 }  // namespace linserve::cuda

@@ -2,12 +2,12 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels/attend_to_slots.h"
 #include "cuda/kernels/causal_linear_attention.h"
 #include "cuda/kernels/norm_rows.h"
 #include "cuda/kernels/pool_rows.h"
 #include "cuda/kernels/positions.h"
 #include "cuda/kernels/project_length.h"
+#include "cuda/kernels/softmax_attention.h"
 #include "cuda/kernels/whole_linear_attention.h"
 
 namespace linserve::cuda {
@@ -21,8 +21,8 @@ template <typename T>
 void Launch(const ProjectLengthArguments<T>& arguments, const BlockIndex& grid, int64_t elements,
             cudaStream_t stream);
 
-template <typename T, int D>
-void Launch(const AttendToSlotsArguments<T>& arguments, const BlockIndex& grid,
+template <typename T, int D, bool kDistances>
+void Launch(const SoftmaxAttentionArguments<T>& arguments, const BlockIndex& grid,
             cudaStream_t stream);
 
 // Starts a kernel of linear_attention.h, but for AddParts().

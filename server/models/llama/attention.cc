@@ -142,20 +142,13 @@ at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor
                                      const at::Tensor& values, const Context& context) const {
   const auto kernel = KernelsFor(queries).softmax_attention;
   if (kernel == nullptr || context.mask.defined() || !context.layout.table) return {};
-  const int64_t group = options_.heads / options_.key_heads;
-  const auto for_queries = [&](const at::Tensor& rows) {
-    if (group == 1) return rows;
-    return rows.unflatten(1, {options_.key_heads, 1, options_.dim_head})
-        .expand({-1, -1, group, -1})
-        .flatten(1);
-  };
   const double root = std::sqrt(static_cast<double>(options_.dim_head));
-  const bool scaled = options_.scale > 0 && options_.scale * root != 1;
-  return kernel({.queries = scaled ? queries * (options_.scale * root) : queries,
-                 .keys = for_queries(keys),
-                 .values = for_queries(values),
+  return kernel({.queries = queries,
+                 .keys = keys,
+                 .values = values,
                  .heads = options_.heads,
                  .layout = *context.layout.table,
+                 .scale = options_.scale > 0 ? options_.scale : 1 / root,
                  .window = kind_.before,
                  .causal = kind_.after == 0});
 }

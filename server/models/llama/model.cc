@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/device/device_plugin.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
@@ -46,13 +47,9 @@ class LlamaNetwork : public Network {
 
   int64_t Layers() const override { return std::ssize(layers_); }
 
-  // Rows of a sequence meet in the device's kernel alone, which takes padded sequences where all
-  // rows see all others.
+  // Rows of a sequence meet in the device's kernel alone.
   bool Recordable() const override {
-    constexpr int64_t kWidth = 8;
-    constexpr int64_t kWidest = 256;
-    return !options_.causal() && !options_.has_windows() && options_.dim_head % kWidth == 0 &&
-           options_.dim_head <= kWidest;
+    return AttendsOnDevices(options_.dim_head, options_.causal() || options_.has_windows());
   }
 
   bool LeavesOutFullMasks() const override { return true; }

@@ -56,7 +56,7 @@ double Attention::Flops(int64_t length) const {
 
 at::Tensor Attention::Distances(int64_t longest) const {
   if (!has_table_) return {};
-  return ByDistance(table_.to(at::kFloat), longest, options_.furthest);
+  return ByDistance(table_.to(at::kFloat), longest + kDistancesBeyond, options_.furthest);
 }
 
 BlockAttention::Scores Attention::ScoresOf(int64_t start, const Context& context) const {
@@ -70,9 +70,25 @@ BlockAttention::Scores Attention::ScoresOf(int64_t start, const Context& context
   return scores;
 }
 
+// Returns an undefined tensor where the device has no kernel that takes these.
+at::Tensor Attention::AttendOnDevice(const std::vector<at::Tensor>& parts,
+                                     const Context& context) const {
+  const auto kernel = KernelsFor(parts[0]).softmax_attention;
+  if (kernel == nullptr || context.mask.defined() || !context.layout.table) return {};
+  return kernel({.queries = parts[0],
+                 .keys = parts[1],
+                 .values = parts[2],
+                 .heads = options_.heads,
+                 .layout = *context.layout.table,
+                 .scale = kScale,
+                 .distances = context.distances[place_]});
+}
+
 at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) const {
-  CheckNotRecording(context.layout);
   std::vector<at::Tensor> parts = qkv_(rows).chunk(3, 1);
+  at::Tensor together = AttendOnDevice(parts, context);
+  if (together.defined()) return together;
+  CheckNotRecording(context.layout);
   for (at::Tensor& part : parts) part = part.contiguous();
   const at::Tensor attended =
       NewRows(context.layout, rows.size(0), options_.width(), rows.options());

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "attention/blocks/block_attention.h"
 #include "attention/rows/spans.h"
@@ -24,8 +25,8 @@ class Attention {
   bool packed() const { return qkv_.packed && out_.packed; }
   double Flops(int64_t length) const;
 
-  // Returns what its table adds to scores in sequences of up to so many rows; undefined: it has no
-  // table of its own.
+  // Returns what its table adds to scores in sequences of up to so many rows, as kernels of devices
+  // want it; undefined: it has no table of its own.
   at::Tensor Distances(int64_t longest) const;
 
   // Computes as tensors, on any device, what out() then multiplies: [rows, heads · dim_head].
@@ -40,6 +41,8 @@ class Attention {
   BlockAttention::Scores ScoresOf(int64_t start, const Context& context) const;
 
  private:
+  // Computes all sequences at once: queries, keys and values are `parts`.
+  at::Tensor AttendOnDevice(const std::vector<at::Tensor>& parts, const Context& context) const;
   // Computes a span of sequences: queries, keys and values are [count, heads, length, dim_head].
   at::Tensor AttendSpan(const Span& span, const at::Tensor& queries, const at::Tensor& keys,
                         const at::Tensor& values, const at::Tensor& mask,

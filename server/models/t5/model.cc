@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "models/network/layer_pass.h"
 #include "models/t5/layer.h"
@@ -37,6 +38,9 @@ class T5Network : public Network {
     signature.limits = {{'n', options_.longest, ""}};
     return signature;
   }
+
+  // Rows of a sequence meet in the device's kernel alone.
+  bool Recordable() const override { return AttendsOnDevices(options_.dim_head, /*differs=*/true); }
 
   int64_t Layers() const override { return std::ssize(layers_); }
 

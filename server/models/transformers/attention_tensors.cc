@@ -50,16 +50,17 @@ at::Tensor AddedTo(const Span& span, const Asked& asked, const Options& options,
 at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
                                      const at::Tensor& values, const Context& context) const {
   const auto kernel = KernelsFor(queries).softmax_attention;
-  const bool plain = !context.mask.defined() && !context.distances.defined() &&
-                     !convolution_.defined() && !by_landmarks() && !relative_.defined() &&
-                     options_.score_terms == 1;
+  const bool plain = !context.mask.defined() && !convolution_.defined() && !by_landmarks() &&
+                     !relative_.defined() && options_.score_terms == 1;
   if (kernel == nullptr || !plain || !context.layout.table) return {};
   return kernel({.queries = queries,
                  .keys = keys,
                  .values = values,
                  .heads = options_.heads,
                  .layout = *context.layout.table,
-                 .window = kind_.window});
+                 .scale = SizesFor(DType::kF32).scale,
+                 .window = kind_.window,
+                 .distances = context.distances});
 }
 
 at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) const {

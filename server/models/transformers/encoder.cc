@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/device/device_plugin.h"
 #include "attention/positions/distances.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
@@ -167,10 +168,11 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
   const double root = std::sqrt(static_cast<double>(options_.dim_head()));
   if (options_.distances) {
     constexpr int64_t kFurthest = 128;
-    context.distances = ByDistance(distances_.to(at::kFloat), longest, kFurthest).mul_(root);
+    context.distances =
+        ByDistance(distances_.to(at::kFloat), longest + kDistancesBeyond, kFurthest).mul_(root);
   }
   if (options_.alibi) {
-    context.distances = Alibi(options_.heads, longest, floats).mul_(root);
+    context.distances = Alibi(options_.heads, longest + kDistancesBeyond, floats).mul_(root);
   }
   if (options_.relative.defined()) {
     context.places = PlacesByDistance(options_.relative, longest).to(floats.device());

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/device/device_plugin.h"
 #include "models/config/activation_param.h"
 #include "models/config/hugging_face_config.h"
 #include "models/transformers/deberta_options.h"
@@ -259,10 +260,9 @@ Options Options::From(Family family, Params& params) {
 bool Options::Recordable() const {
   const bool windows = std::any_of(layers.begin(), layers.end(),
                                    [](const LayerKind& layer) { return layer.window >= 0; });
-  const bool plain =
-      !distances && !alibi && !relative.defined() && score_terms == 1 && !hides_queries;
-  return !windows && plain && landmarks.count == 0 && landmarks.kernel == 0 &&
-         convolution.size == 0 && dim_head() % 8 == 0;
+  const bool plain = !alibi && !relative.defined() && score_terms == 1 && !hides_queries;
+  return plain && landmarks.count == 0 && landmarks.kernel == 0 && convolution.size == 0 &&
+         AttendsOnDevices(dim_head(), windows || distances);
 }
 
 }  // namespace linserve::transformers

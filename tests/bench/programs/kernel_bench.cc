@@ -177,6 +177,65 @@ void AttendToSome(benchmark::State& state, By by) {
   });
 }
 
+// The library's is LibTorch's product of all sequences of one length, which has the same kernel as
+// for sequences of any lengths.
+void AttendAmongRows(benchmark::State& state, int64_t width, bool distances, By by) {
+  const PlacedLayout layout = LayoutOf(state.range(0), by == By::kKernel);
+  const at::Tensor all = Random({layout.rows, 3 * kHeads * width});
+  const std::vector<at::Tensor> parts = all.chunk(3, 1);
+  at::Tensor added;
+  if (distances) {
+    added = at::randn({kHeads, 2 * (state.range(0) + kDistancesBeyond) - 1},
+                      used->options().dtype(at::kFloat));
+  }
+  const auto numbers = static_cast<double>(layout.rows * kHeads * width);
+  Measure(state, {8 * numbers, 4 * numbers * static_cast<double>(state.range(0))}, [&] {
+    if (by == By::kKernel) {
+      return void(used->plugin->kernels.softmax_attention(
+          {.queries = parts[0],
+           .keys = parts[1],
+           .values = parts[2],
+           .heads = kHeads,
+           .layout = *layout.table,
+           .scale = 1 / std::sqrt(static_cast<double>(width)),
+           .distances = added}));
+    }
+    const auto heads = [&](const at::Tensor& rows) {
+      return SplitHeads(rows.view({layout.sequences(), -1, kHeads * width}), kHeads);
+    };
+    at::scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]));
+  });
+}
+
+// Adds positions to rows of the width of all heads, turns them, norms them, or pools them.
+void ComputeRows(benchmark::State& state, const std::string& what) {
+  const DeviceKernels& kernels = used->plugin->kernels;
+  const PlacedLayout layout = LayoutOf(state.range(0), /*with_table=*/true);
+  const at::Tensor rows = Random({layout.rows, kHeads * kWidth});
+  const auto bytes = static_cast<double>(rows.nbytes());
+  const at::TensorOptions floats = used->options().dtype(at::kFloat);
+  if (what == "add_positions") {
+    const at::Tensor table = at::randn({state.range(0), kHeads * kWidth}, floats);
+    return Measure(state, {2 * bytes, 0},
+                   [&] { kernels.add_positions(rows, table, layout.table->positions); });
+  }
+  if (what == "rotate") {
+    const at::Tensor table = at::randn({state.range(0), kWidth}, floats);
+    return Measure(state, {2 * bytes, 0},
+                   [&] { kernels.rotate(rows, kHeads, table, layout.table->positions); });
+  }
+  if (what == "norm") {
+    const at::Tensor weight = Random({kHeads * kWidth});
+    const RowNorm norm{.weight = weight, .bias = weight, .lacking = weight, .epsilon = 1e-5};
+    return Measure(state, {2 * bytes, 0}, [&] { kernels.norm(rows, norm); });
+  }
+  const RowsToPool which{.starts = layout.table->starts,
+                         .counts = layout.table->lengths,
+                         .chosen = {},
+                         .largest = false};
+  Measure(state, {bytes, 0}, [&] { kernels.pool(rows, which); });
+}
+
 struct Form {
   bool elu;
   bool causal;
@@ -242,6 +301,16 @@ void Register() {
   const std::vector<By> all = {By::kKernel, By::kOperators, By::kLibrary};
   add("project_length", all, Project);
   add("attend_to_slots", all, AttendToSome);
+  for (const int64_t width : {int64_t{32}, kWidth}) {
+    for (const bool distances : {false, true}) {
+      add("softmax_attention/" + std::to_string(width) + (distances ? "/distances" : ""),
+          distances ? std::vector<By>{By::kKernel} : std::vector<By>{By::kKernel, By::kLibrary},
+          [=](benchmark::State& state, By by) { AttendAmongRows(state, width, distances, by); });
+    }
+  }
+  for (const char* what : {"add_positions", "rotate", "norm", "pool"}) {
+    add(what, {By::kKernel}, [=](benchmark::State& state, By) { ComputeRows(state, what); });
+  }
   for (const bool elu : {false, true}) {
     for (const bool causal : {false, true}) {
       const std::string features = elu ? "elu" : "softmax";

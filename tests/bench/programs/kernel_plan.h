@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/kernels/attend_to_slots.h"
 #include "cuda/kernels/linear_attention_block.h"
 #include "cuda/kernels/project_length.h"
+#include "cuda/kernels/softmax_attention.h"
 
 namespace linserve {
 
@@ -40,11 +40,15 @@ inline std::vector<KernelPlan> PlansOf(int64_t rows, int64_t length, int64_t hea
                    bytes(rows * width + length * slots + slots_and_result),
                    2.0 * static_cast<double>(rows) * static_cast<double>(slots * width)});
 
-  using Attend = cuda::AttendToSlots<Number, 64>;
-  const int64_t query_tiles = sequences * tiles(length, Attend::kQueries);
+  using Attend = cuda::SoftmaxAttention<Number, 64, false>;
+  const int64_t query_tiles = sequences * tiles(length, Attend::kTile);
   plans.push_back({"attend_to_slots", bytes(2 * rows * width + query_tiles * 2 * slots * width),
                    bytes(2 * rows * width + 2 * slots_and_result),
                    4.0 * static_cast<double>(rows) * static_cast<double>(slots * width)});
+
+  plans.push_back({"softmax_attention", bytes(2 * rows * width + query_tiles * 2 * length * width),
+                   bytes(4 * rows * width),
+                   4.0 * static_cast<double>(rows) * static_cast<double>(length * width)});
 
   // A block has all features of a head and its own columns of the values.
   const int64_t splits = cuda::LinearAttentionBlock<Number, 64>::kSplits;

@@ -5,10 +5,6 @@ namespace {
 
 TEST_F(DeviceModelTest, ComputesPaddedSequencesTogetherWhereItHasNoKernelForPackedOnes) {
   for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
-           {"transformers.MPNetModel", R"({"vocab_size": 30, "hidden_size": 32,
-               "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48})"},
-           {"transformers.T5EncoderModel", R"({"vocab_size": 30, "d_model": 32, "d_kv": 16,
-               "d_ff": 48, "num_layers": 1, "num_heads": 2})"},
            {"molformer.MolformerModel", R"({"vocab_size": 30, "hidden_size": 32,
                "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48})"},
            {"performer_pytorch.PerformerLM",
@@ -22,6 +18,23 @@ TEST_F(DeviceModelTest, ComputesPaddedSequencesTogetherWhereItHasNoKernelForPack
       return LaunchesOf(*model, items, Padding::kBucket);
     };
     EXPECT_EQ(launches(60), launches(10));
+  }
+}
+
+TEST_F(DeviceModelTest, TakesPackedSequencesWhoseScoresDependOnDistancesOrWindows) {
+  const std::string sizes = R"({"vocab_size": 30, "hidden_size": 32, "num_hidden_layers": 1,
+      "num_attention_heads": 2, "intermediate_size": 48)";
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
+           {"transformers.MPNetModel", sizes + "}"},
+           {"jina_bert.JinaBertModel", sizes + "}"},
+           {"transformers.ModernBertModel", sizes + R"(, "local_attention": 8})"},
+           {"transformers.Qwen3Model", sizes + R"(, "num_key_value_heads": 1, "head_dim": 16})"},
+           {"transformers.T5EncoderModel", R"({"vocab_size": 30, "d_model": 32, "d_kv": 16,
+               "d_ff": 48, "num_layers": 1, "num_heads": 2})"}}) {
+    SCOPED_TRACE(architecture);
+    const auto model = LoadOn("simulated:0", Init(architecture, params), "bf16");
+    EXPECT_EQ(model->info().padding, Padding::kPacked);
+    EXPECT_EQ(LaunchesOf(*model, 60, Pooling::kMean), LaunchesOf(*model, 10, Pooling::kMean));
   }
 }
 

@@ -156,16 +156,27 @@ TEST_F(RecordedPassesTest, GiveThemOfLinearAttentionAndEncoders) {
       {"vocab_size", 50},        {"hidden_size", 64},
       {"num_hidden_layers", 1},  {"num_attention_heads", 2},
       {"intermediate_size", 64}, {"max_position_embeddings", longest_ + 2}};
+  nlohmann::json windows = bert;
+  windows.update(
+      {{"local_attention", 6}, {"num_hidden_layers", 3}, {"global_attn_every_n_layers", 2}});
+  nlohmann::json grouped = bert;
+  grouped.update({{"num_key_value_heads", 1}, {"head_dim", 32}});
+  const nlohmann::json t5 = {{"vocab_size", 50}, {"d_model", 64},   {"d_kv", 32},
+                             {"d_ff", 64},       {"num_layers", 2}, {"num_heads", 2}};
   const std::string transformer = "linear_attention_transformer.LinearAttentionTransformer";
-  for (const auto& [architecture, params] :
-       std::vector<std::pair<std::string, nlohmann::json>>{{transformer, lat},
-                                                           {transformer, causal},
-                                                           {transformer + "LM", tokens},
-                                                           {"linserve.Encoder", elu},
-                                                           {"linserve.Encoder", rotary},
-                                                           {"linserve.Encoder", linformer},
-                                                           {"transformers.BertModel", bert},
-                                                           {"transformers.RobertaModel", bert}}) {
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, nlohmann::json>>{
+           {transformer, lat},
+           {transformer, causal},
+           {transformer + "LM", tokens},
+           {"linserve.Encoder", elu},
+           {"linserve.Encoder", rotary},
+           {"linserve.Encoder", linformer},
+           {"transformers.BertModel", bert},
+           {"transformers.RobertaModel", bert},
+           {"transformers.MPNetModel", bert},
+           {"transformers.ModernBertModel", windows},
+           {"transformers.Qwen3Model", grouped},
+           {"transformers.T5EncoderModel", t5}}) {
     SCOPED_TRACE(architecture + params.dump());
     Load(architecture, params, at::kBFloat16);
     ExpectTheRowsOfAPassThatIsNotRecorded({33, 1, 40});

@@ -113,7 +113,7 @@ TEST_F(LlamaTest, GivesADevicesRows) {
   }
 }
 
-TEST_F(LlamaTest, IsRecordedOnADeviceWhereAllRowsSeeAllOthers) {
+TEST_F(LlamaTest, IsRecordedOnADevice) {
   const std::string directory = Directory(kEuroBert, LlamaParams());
   const auto model = LoadOn("simulated:0", directory, "bf16");
   ASSERT_TRUE(model->Prepare().ok());
