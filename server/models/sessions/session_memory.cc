@@ -113,11 +113,17 @@ void SessionMemory::Take(size_t sequence) {
       kept = slots_[slot][0];
     } else {
       // The tensor is copied, since a view would keep the whole batch's.
-      kept.copy_(slots_[slot][static_cast<int64_t>(sequence)]);
+      const at::Tensor own = slots_[slot][static_cast<int64_t>(sequence)];
+      if (kept.device() == own.device()) {
+        kept.copy_(own);
+      } else {
+        kept = own.clone();
+      }
     }
   }
   session.position_ += lengths_[sequence];
-  if (!placement_.on_host()) session.home_ = placement_;
+  session.home_.reset();
+  if (!placement_.on_host()) session.home_.emplace(placement_);
 }
 
 }  // namespace linserve

@@ -16,8 +16,8 @@
 
 namespace linserve {
 
-// Holds the state of one sequence: the tensors of its network's plan, on the host or, once a device
-// has computed a chunk of it, there.
+// Holds the state of one sequence: the tensors of its network's plan, where the last chunk of it
+// was computed.
 class TorchSession : public SessionState {
  public:
   // Makes the state before the first row of a model with this fingerprint.
@@ -41,7 +41,8 @@ class TorchSession : public SessionState {
   std::string fingerprint_;
   int64_t position_ = 0;
   std::vector<at::Tensor> slots_;
-  std::optional<Placement> home_;  // of the replica that computed the last chunk
+  // The device that computed the last chunk; nullopt: the host did.
+  std::optional<Placement> home_;
 };
 
 // Holds the sessions of a batch as a pass sees them: copies of their states, put together for all

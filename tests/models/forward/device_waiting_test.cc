@@ -1,3 +1,4 @@
+#include <array>
 #include <thread>
 
 #include "models/forward/device_fixture.h"
@@ -34,6 +35,48 @@ TEST_F(DeviceModelTest, TakesUpAndSavesSessionsWhileTheDeviceComputes) {
     const auto begun = model->Start(padder.Pad({&chunk}, model->allocator()));
     EXPECT_TRUE(begun.ok()) << begun.status();
   }
+}
+
+// The state moves with the chunks, and only the loss of the device that has it is its end.
+TEST_F(DeviceModelTest, LetsASessionGoOnAnywhere) {
+  const std::string directory = Directory("linserve.Encoder", R"({"num_tokens": 30, "dim": 64,
+      "depth": 1, "heads": 2, "attention": "elu", "causal": true})");
+  const std::array models = {Load(directory), LoadOn("simulated:0", directory),
+                             LoadOn("simulated:1", directory)};
+  const std::vector<Item> wholes = {Tokens(25, 30), Tokens(25, 30)};
+  const auto expected = Compute(*models[0], wholes);
+  std::vector<std::shared_ptr<SessionState>> sessions;
+  for (size_t i = 0; i < wholes.size(); ++i) {
+    sessions.push_back(*models[0]->info().sessions->New());
+  }
+  const auto compute = [&](size_t model, int64_t row, int64_t count, size_t first, size_t last) {
+    std::vector<Item> chunks;
+    for (size_t i = first; i < last; ++i) {
+      chunks.push_back({.inputs = {}, .options = {}, .chunk = {}, .session = sessions[i]});
+      chunks.back().inputs["x"] = wholes[i].inputs.at("x").Rows(row, row + count);
+    }
+    const auto computed = Compute(*models[model], chunks);
+    for (size_t i = first; i < last; ++i) {
+      const auto& [name, rows] = *computed[i - first].begin();
+      EXPECT_LT(LargestDifference(rows, expected[i].at(name).Rows(row, row + count)), 1e-4)
+          << "rows from " << row << " on of sequence " << i << " on model " << model;
+    }
+  };
+  compute(1, 0, 3, 0, 2);
+  compute(0, 3, 4, 0, 2);  // both sessions at once, on the host
+  simulated_.lose(0, true);
+  EXPECT_FALSE(sessions[0]->lost());
+  EXPECT_FALSE(sessions[1]->lost());
+  simulated_.lose(0, false);
+  compute(0, 7, 1, 0, 2);  // single rows
+  compute(2, 8, 3, 0, 2);
+  compute(1, 11, 2, 0, 2);
+  compute(0, 13, 1, 0, 2);
+  compute(2, 14, 5, 0, 1);
+  compute(0, 19, 6, 0, 1);
+  simulated_.lose(1, true);
+  EXPECT_FALSE(sessions[0]->lost());
+  EXPECT_TRUE(models[0]->Save(*sessions[0]).ok());
 }
 
 // A text is generated token by token.
