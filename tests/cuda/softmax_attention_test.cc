@@ -1,5 +1,6 @@
 #include "cuda/kernels/softmax_attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -30,8 +31,10 @@ void ExpectRows(const at::Tensor& result, const at::Tensor& expected, const Plac
     const int64_t start = layout.starts[i];
     const int64_t end = i + 1 < layout.starts.size() ? layout.starts[i + 1] : layout.rows;
     const int64_t length = layout.lengths[i];
-    EXPECT_LT(Distance(result.narrow(0, start, length), expected.narrow(0, start, length)), 5e-3)
-        << what << ", sequence " << i;
+    if (length > 0) {
+      EXPECT_LT(Distance(result.narrow(0, start, length), expected.narrow(0, start, length)), 5e-3)
+          << what << ", sequence " << i;
+    }
     const at::Tensor padding = result.narrow(0, start + length, end - start - length);
     EXPECT_EQ(padding.to(at::kFloat).abs().sum().item<float>(), 0) << what;
   }
@@ -110,8 +113,9 @@ struct RowsCase {
 
 // Returns the attention among the rows of one sequence, in F64: queries and result are [rows, heads
 // · dim_head].
-at::Tensor AttendAmong(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                       const RowsCase& sizes, double scale, const at::Tensor& distances) {
+at::Tensor ReferenceAmongRows(const at::Tensor& queries, const at::Tensor& keys,
+                              const at::Tensor& values, const RowsCase& sizes, double scale,
+                              const at::Tensor& distances) {
   const int64_t length = queries.size(0);
   const auto by_head = [&](const at::Tensor& rows, int64_t heads) {
     return rows.unflatten(1, {heads, -1}).transpose(0, 1).repeat_interleave(sizes.heads / heads, 0);
@@ -134,6 +138,19 @@ at::Tensor AttendAmong(const at::Tensor& queries, const at::Tensor& keys, const 
       .flatten(1);
 }
 
+// Returns the table of a layout as a recorded pass has it: made for sequences that fill their
+// places.
+LayoutTable TableFor(const PlacedLayout& layout) {
+  if (layout.padded_length == 0) return TableOf(layout);
+  PlacedLayout full = layout;
+  std::fill(full.lengths.begin(), full.lengths.end(), layout.padded_length);
+  LayoutTable table = TableOf(full);
+  std::copy(layout.lengths.begin(), layout.lengths.end(),
+            table.lengths.mutable_data_ptr<int32_t>());
+  table.padded = true;
+  return table;
+}
+
 template <typename T>
 class AttendAmongRowsKernel : public testing::Test {
  protected:
@@ -144,7 +161,7 @@ class AttendAmongRowsKernel : public testing::Test {
     const at::Tensor all = Random({layout.rows, sizes.heads * D + 2 * keys_width}, kTypeOf<T>);
     const std::vector<at::Tensor> parts =
         all.split_with_sizes({sizes.heads * D, keys_width, keys_width}, 1);
-    const LayoutTable table = TableOf(layout);
+    const LayoutTable table = TableFor(layout);
     const double scale = 0.7 / std::sqrt(D);
     at::Tensor distances;
     if (sizes.distances) {
@@ -167,9 +184,9 @@ class AttendAmongRowsKernel : public testing::Test {
         return of.narrow(0, layout.starts[i], layout.lengths[i]);
       };
       if (layout.lengths[i] == 0) continue;
-      rows(expected).copy_(AttendAmong(rows(parts[0]).to(at::kDouble),
-                                       rows(parts[1]).to(at::kDouble),
-                                       rows(parts[2]).to(at::kDouble), sizes, scale, distances));
+      rows(expected).copy_(
+          ReferenceAmongRows(rows(parts[0]).to(at::kDouble), rows(parts[1]).to(at::kDouble),
+                             rows(parts[2]).to(at::kDouble), sizes, scale, distances));
     }
     ExpectRows(result, expected, layout,
                std::to_string(D) + " a head, window " + std::to_string(sizes.window) +
@@ -191,23 +208,81 @@ class AttendAmongRowsKernel : public testing::Test {
 TYPED_TEST_SUITE(AttendAmongRowsKernel, Types);
 
 TYPED_TEST(AttendAmongRowsKernel, GivesTheReferencesRowsOfPackedSequencesOfAnyLengths) {
-  this->template ExpectOfAllKinds<32>(LayoutOf({1, 64, 63, 65, 16, 130, 17}));
+  this->template ExpectOfAllKinds<32>(LayoutOf({1, 64, 63, 65, 0, 16, 130, 17}));
 }
 
 TYPED_TEST(AttendAmongRowsKernel, GivesThemOfPaddedSequencesAndLeavesThePaddingAlone) {
-  this->template ExpectOfAllKinds<64>(LayoutOf({3, 80, 50, 140}, 140));
+  this->template ExpectOfAllKinds<64>(LayoutOf({3, 80, 50, 0, 64, 65, 140}, 140));
 }
 
 TYPED_TEST(AttendAmongRowsKernel, TakesHeadsOfEverySize) {
   this->template ExpectLikeTheReference<8>({.distances = true}, LayoutOf({70}));
   this->template ExpectLikeTheReference<48>({.causal = true}, LayoutOf({20, 3}));
-  this->template ExpectLikeTheReference<96>({}, LayoutOf({20, 100}));
+  this->template ExpectLikeTheReference<96>({.window = 20}, LayoutOf({20, 100}));
   this->template ExpectLikeTheReference<128>({.window = 5, .distances = true}, LayoutOf({133}));
 }
 
 TYPED_TEST(AttendAmongRowsKernel, LetsHeadsShareKeys) {
   this->template ExpectLikeTheReference<64>({.heads = 6, .key_heads = 2, .causal = true},
                                             LayoutOf({5, 64, 90}));
+  this->template ExpectLikeTheReference<32>(
+      {.heads = 4, .key_heads = 1, .window = 40, .distances = true}, LayoutOf({5, 64, 90}));
+}
+
+TYPED_TEST(AttendAmongRowsKernel, RefusesDistancesThatEndTooSoon) {
+  const PlacedLayout layout = LayoutOf({5});
+  const LayoutTable table = TableOf(layout);
+  const at::Tensor rows = Random({5, 32}, kTypeOf<TypeParam>);
+  for (const at::Tensor& distances :
+       {at::zeros({1, 2 * (5 + kDistancesBeyond) - 3}), at::zeros({2, 999}),
+        at::zeros({1, 999}, at::kBFloat16), at::zeros({1, 1998}).slice(1, 0, 1998, 2)}) {
+    EXPECT_THROW(AttendAmongRows({.queries = rows,
+                                  .keys = rows,
+                                  .values = rows,
+                                  .heads = 1,
+                                  .layout = table,
+                                  .scale = 1,
+                                  .distances = distances},
+                                 RunKernel()),
+                 c10::Error);
+  }
+}
+
+// LibTorch's kernel has no distances, and aligns windows to the end of what is padded.
+TYPED_TEST(AttendAmongRowsKernel, LeavesLongSequencesAndWideHeadsToTheLibrary) {
+  struct Case {
+    int64_t length;
+    int64_t width;
+    bool by_library;
+    int64_t window = -1;
+    bool distances = false;
+    bool padded = false;
+  };
+  for (const Case& sizes :
+       {Case{511, 64, false}, Case{512, 64, true}, Case{512, 32, false}, Case{512, 64, false, 7},
+        Case{512, 64, false, -1, true}, Case{5, 136, true}, Case{5, 136, true, 7},
+        Case{512, 64, true, -1, false, true}}) {
+    const PlacedLayout layout = LayoutOf({sizes.length}, sizes.padded ? sizes.length + 8 : 0);
+    const LayoutTable table = TableOf(layout);
+    const at::Tensor rows = Random({layout.rows, sizes.width}, kTypeOf<TypeParam>);
+    at::Tensor distances;
+    if (sizes.distances) distances = at::zeros({1, 2 * (sizes.length + kDistancesBeyond) - 1});
+    bool by_library = false;
+    const at::Tensor result = CallSoftmaxAttention({.queries = rows,
+                                                    .keys = rows,
+                                                    .values = rows,
+                                                    .heads = 1,
+                                                    .layout = table,
+                                                    .scale = 1,
+                                                    .window = sizes.window,
+                                                    .distances = distances},
+                                                   RunKernel(), [&] {
+                                                     by_library = true;
+                                                     return rows;
+                                                   });
+    EXPECT_TRUE(result.defined());
+    EXPECT_EQ(by_library, sizes.by_library) << sizes.length << " rows, heads of " << sizes.width;
+  }
 }
 
 TYPED_TEST(AttendAmongRowsKernel, LeavesWideHeadsAndOtherTypesToOthers) {

@@ -112,7 +112,7 @@ struct DeviceKernels {
                                 const LayoutTable& layout) = nullptr;
   // Writes the sequences' rows of out [rows, heads · dim_head]. False: it does not take these.
   bool (*linear_attention)(const PackedLinearAttention& call, const at::Tensor& out) = nullptr;
-  // Returns [rows, heads · dim_head].
+  // Returns [rows, heads · dim_head]; rows of padding are finite.
   at::Tensor (*softmax_attention)(const PackedSoftmaxAttention& call) = nullptr;
   // Adds table[places[r]] to each row r of rows [rows, width]. False: it does not take these.
   bool (*add_positions)(const at::Tensor& rows, const at::Tensor& table,

@@ -33,14 +33,18 @@ at::Tensor ByDistance(const at::Tensor& table, int64_t longest, int64_t furthest
   return table.index_select(0, bucket).t().contiguous();
 }
 
-at::Tensor Alibi(int64_t heads, int64_t longest, const at::TensorOptions& options) {
+at::Tensor AlibiSlopes(int64_t heads) {
   const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
   std::vector<float> slopes;
   AddSlopes(power, 1, power, slopes);
   // Where heads are no power of two, further ones lie between those of twice as many.
   AddSlopes(2 * power, 2, heads - power, slopes);
-  const at::Tensor away = at::arange(1 - longest, longest, options).abs();
-  return at::tensor(slopes).to(options.device()).neg().unsqueeze(1) * away;
+  return at::tensor(slopes);
+}
+
+at::Tensor Alibi(const at::Tensor& slopes, int64_t longest) {
+  const at::Tensor away = at::arange(1 - longest, longest, slopes.options()).abs();
+  return slopes.neg().unsqueeze(1) * away;
 }
 
 at::Tensor ScoresByDistance(const at::Tensor& distances, int64_t first, int64_t count,

@@ -14,9 +14,11 @@ namespace linserve {
 // (Raffel et al. 2019, arXiv:1910.10683) and MPNet's.
 at::Tensor ByDistance(const at::Tensor& table, int64_t longest, int64_t furthest);
 
-// Returns what ALiBi (Press et al. 2021, arXiv:2108.12409) adds for either direction: a slope of
-// each head times the distance, negative.
-at::Tensor Alibi(int64_t heads, int64_t longest, const at::TensorOptions& options);
+// Returns ALiBi's slopes of heads (Press et al. 2021, arXiv:2108.12409): F32 [heads], on the host.
+at::Tensor AlibiSlopes(int64_t heads);
+
+// Returns what ALiBi adds for either direction: a slope of each head times the distance, negative.
+at::Tensor Alibi(const at::Tensor& slopes, int64_t longest);
 
 // Returns what is added of these to scores of `count` queries, from their sequence's row `first`
 // on, with all of its `length` keys: [heads, count, length].

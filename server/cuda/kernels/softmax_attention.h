@@ -180,22 +180,22 @@ class SoftmaxAttention {
   }
 
   // Adds what belongs to the distance from query to key. A lane's lower row is 8 below its upper
-  // one, and so as far from a tile of keys as that is from the tile before.
+  // one: its numbers for a tile of 8 keys are the upper row's for the tile before.
   LINSERVE_KERNEL void AddDistances(int step, int warp) {
     WarpState& state = state_[warp];
-    const float* none =
+    const float* at_zero =
         arguments_.distances + head_ * (2 * arguments_.center + 1) + arguments_.center;
     ForLanes([&](int lane) {
       const float* upper =
-          none + step * kTile + SumColumn(lane, 0) - (row_ + 16 * warp + SumRow(lane, 0));
-      float before[2] = {upper[-8], upper[-7]};
+          at_zero + step * kTile + SumColumn(lane, 0) - (row_ + 16 * warp + SumRow(lane, 0));
+      float lower[2] = {upper[-8], upper[-7]};
       LINSERVE_UNROLL
       for (int tile = 0; tile < kTile / 8; ++tile) {
         for (int i = 0; i < 2; ++i) {
-          const float now = upper[8 * tile + i];
-          state.scores[tile][lane].values[i] += now;
-          state.scores[tile][lane].values[2 + i] += before[i];
-          before[i] = now;
+          const float added = upper[8 * tile + i];
+          state.scores[tile][lane].values[i] += added;
+          state.scores[tile][lane].values[2 + i] += lower[i];
+          lower[i] = added;
         }
       }
     });
@@ -205,23 +205,22 @@ class SoftmaxAttention {
   LINSERVE_KERNEL void HideUnseen(int step, int warp) {
     const int first = row_ + 16 * warp - step * kTile;  // of the warp's rows, among the step's keys
     const int left = key_count_ - step * kTile;
-    const bool all = left >= kTile && first + 15 - arguments_.before <= 0 &&
-                     first + arguments_.after >= kTile - 1;
-    if (all) return;
+    const bool sees_all = left >= kTile && first + 15 - arguments_.before <= 0 &&
+                          first + arguments_.after >= kTile - 1;
+    if (sees_all) return;
     WarpState& state = state_[warp];
     ForLanes([&](int lane) {
       LINSERVE_UNROLL
       for (int half = 0; half < 2; ++half) {
         const int row = first + SumRow(lane, 2 * half);
-        const int column = SumColumn(lane, 0);
-        const int least = row - arguments_.before - column;
-        const int most =
-            (row + arguments_.after < left - 1 ? row + arguments_.after : left - 1) - column;
+        const int behind = row + arguments_.after;
+        const int first_key = row - arguments_.before - SumColumn(lane, 0);
+        const int last_key = (behind < left ? behind : left - 1) - SumColumn(lane, 0);
         LINSERVE_UNROLL
         for (int tile = 0; tile < kTile / 8; ++tile) {
           for (int i = 0; i < 2; ++i) {
             const int key = 8 * tile + i;
-            if (key < least || key > most) {
+            if (key < first_key || key > last_key) {
               state.scores[tile][lane].values[2 * half + i] = -INFINITY;
             }
           }
@@ -246,11 +245,12 @@ class SoftmaxAttention {
       });
       OverRow(most, [](float a, float b) { return fmaxf(a, b); });
       ForLanes([&](int lane) {
-        const float before = state.most[half][lane];
-        const float now = fmaxf(before, most[lane]);
-        // A query has not seen any key yet.
-        const float zero = now == -INFINITY ? 0 : now * scale;
-        const float factor = Exp2(before * scale - zero);
+        const float so_far = state.most[half][lane];
+        const float now = fmaxf(so_far, most[lane]);
+        const float base = now == -INFINITY ? 0 : now;  // it has seen no key yet
+        // A difference first: where the largest score stays, the factor is 1 to the last bit.
+        const float factor = Exp2((so_far - base) * scale);
+        const float zero = base * scale;
         state.most[half][lane] = now;
         for (int tile = 0; tile < kTile / 8; ++tile) {
           for (int i = 2 * half; i < 2 * half + 2; ++i) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -24,25 +25,20 @@ void RunSoftmaxAttention(const SoftmaxAttentionArguments<T>& arguments, const Bl
   }
 }
 
-// Starts the kernel for heads of this width. False: they are too wide.
+constexpr int64_t kWidestHead = 128;
+
 template <typename T, typename Run>
-bool RunOfWidth(const SoftmaxAttentionArguments<T>& arguments, const BlockIndex& grid,
+void RunOfWidth(const SoftmaxAttentionArguments<T>& arguments, const BlockIndex& grid,
                 const Run& run) {
   switch (Tiles(arguments.dim_head, 32)) {
     case 1:
-      RunSoftmaxAttention<32>(arguments, grid, run);
-      return true;
+      return RunSoftmaxAttention<32>(arguments, grid, run);
     case 2:
-      RunSoftmaxAttention<64>(arguments, grid, run);
-      return true;
+      return RunSoftmaxAttention<64>(arguments, grid, run);
     case 3:
-      RunSoftmaxAttention<96>(arguments, grid, run);
-      return true;
-    case 4:
-      RunSoftmaxAttention<128>(arguments, grid, run);
-      return true;
+      return RunSoftmaxAttention<96>(arguments, grid, run);
     default:
-      return false;
+      return RunSoftmaxAttention<kWidestHead>(arguments, grid, run);
   }
 }
 
@@ -50,7 +46,8 @@ bool RunOfWidth(const SoftmaxAttentionArguments<T>& arguments, const BlockIndex&
 template <typename T>
 SoftmaxAttentionArguments<T> ArgumentsOf(const at::Tensor& queries, int64_t heads,
                                          const LayoutTable& layout, const at::Tensor& result) {
-  static_assert(SoftmaxAttention<T, 32, false>::kTile == LayoutTable::kTileRows);
+  using Kernel = SoftmaxAttention<T, 32, true>;
+  static_assert(Kernel::kTile == LayoutTable::kTileRows && Kernel::kTile <= kDistancesBeyond);
   SoftmaxAttentionArguments<T> arguments{};
   arguments.queries = Read<T>(queries);
   arguments.query_stride = queries.stride(0);
@@ -65,31 +62,31 @@ SoftmaxAttentionArguments<T> ArgumentsOf(const at::Tensor& queries, int64_t head
   return arguments;
 }
 
-// Says whether these are rows of a kernel, of heads that it takes.
+// Says whether the kernel takes rows of these types, and heads of this width.
 inline bool TakesHeads(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                        int64_t heads, const LayoutTable& layout) {
   const at::ScalarType type = queries.scalar_type();
+  const int64_t width = queries.size(1) / heads;
   return (type == at::kBFloat16 || type == at::kHalf) && keys.scalar_type() == type &&
-         values.scalar_type() == type && queries.size(1) / heads % kVectorNumbers == 0 &&
+         values.scalar_type() == type && width % kVectorNumbers == 0 && width <= kWidestHead &&
          HasWholeVectors(queries) && HasWholeVectors(keys) && HasWholeVectors(values) &&
          layout.tiles.size(0) * heads <= std::numeric_limits<int>::max();
 }
 
-// Calls attend(arguments), of the queries' type, which says whether it started the kernel. Rows of
-// padding are not computed, but must be finite.
+// Calls attend(arguments, grid), of the queries' type. Rows of padding are not computed, but must
+// be finite.
 template <typename Attend>
 at::Tensor AttendFrom(const at::Tensor& queries, int64_t heads, const LayoutTable& layout,
                       const Attend& attend) {
   const at::Tensor result = layout.padded ? at::zeros(queries.sizes(), queries.options())
                                           : at::empty(queries.sizes(), queries.options());
-  const bool taken = queries.scalar_type() == at::kHalf
-                         ? attend(ArgumentsOf<c10::Half>(queries, heads, layout, result))
-                         : attend(ArgumentsOf<c10::BFloat16>(queries, heads, layout, result));
-  return taken ? result : at::Tensor();
-}
-
-inline BlockIndex GridOf(const LayoutTable& layout, int64_t heads) {
-  return {static_cast<int>(layout.tiles.size(0) * heads), 1, 1};
+  const BlockIndex grid{static_cast<int>(layout.tiles.size(0) * heads), 1, 1};
+  if (queries.scalar_type() == at::kHalf) {
+    attend(ArgumentsOf<c10::Half>(queries, heads, layout, result), grid);
+  } else {
+    attend(ArgumentsOf<c10::BFloat16>(queries, heads, layout, result), grid);
+  }
+  return result;
 }
 
 template <typename Run>
@@ -97,44 +94,52 @@ at::Tensor CallAttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, int64_t heads, const LayoutTable& layout,
                              const Run& run) {
   if (!TakesHeads(queries, keys, values, heads, layout)) return {};
-  return AttendFrom(queries, heads, layout,
-                    [&]<typename T>(SoftmaxAttentionArguments<T> arguments) {
-                      arguments.keys = Read<T>(keys);
-                      arguments.key_batch_stride = keys.stride(0);
-                      arguments.key_stride = keys.stride(1);
-                      arguments.values = Read<T>(values);
-                      arguments.value_batch_stride = values.stride(0);
-                      arguments.value_stride = values.stride(1);
-                      arguments.slots = static_cast<int>(keys.size(1));
-                      arguments.group = static_cast<int>(queries.size(1) / keys.size(2));
-                      arguments.scale = 1 / std::sqrt(static_cast<float>(arguments.dim_head));
-                      return RunOfWidth(arguments, GridOf(layout, heads), run);
-                    });
+  return AttendFrom(
+      queries, heads, layout,
+      [&]<typename T>(SoftmaxAttentionArguments<T> arguments, const BlockIndex& grid) {
+        arguments.keys = Read<T>(keys);
+        arguments.key_batch_stride = keys.stride(0);
+        arguments.key_stride = keys.stride(1);
+        arguments.values = Read<T>(values);
+        arguments.value_batch_stride = values.stride(0);
+        arguments.value_stride = values.stride(1);
+        arguments.slots = static_cast<int>(keys.size(1));
+        arguments.group = static_cast<int>(queries.size(1) / keys.size(2));
+        arguments.scale = 1 / std::sqrt(static_cast<float>(arguments.dim_head));
+        RunOfWidth(arguments, grid, run);
+      });
 }
 
 template <typename Run>
 at::Tensor AttendAmongRows(const PackedSoftmaxAttention& call, const Run& run) {
   const LayoutTable& layout = call.layout;
   if (!TakesHeads(call.queries, call.keys, call.values, call.heads, layout)) return {};
+  const at::Tensor& distances = call.distances;
+  TORCH_CHECK(
+      !distances.defined() || (distances.scalar_type() == at::kFloat && distances.is_contiguous() &&
+                               distances.size(0) == call.heads),
+      "distances are not F32 of all heads");
+  TORCH_CHECK(
+      !distances.defined() || distances.size(1) / 2 + 1 >= layout.longest + kDistancesBeyond,
+      "distances end too soon");
   const auto all = [](int64_t rows) { return static_cast<int>(std::min<int64_t>(rows, kAllRows)); };
-  return AttendFrom(call.queries, call.heads, layout,
-                    [&]<typename T>(SoftmaxAttentionArguments<T> arguments) {
-                      arguments.keys = Read<T>(call.keys);
-                      arguments.key_stride = call.keys.stride(0);
-                      arguments.values = Read<T>(call.values);
-                      arguments.value_stride = call.values.stride(0);
-                      arguments.group = static_cast<int>(call.queries.size(1) / call.keys.size(1));
-                      arguments.scale = static_cast<float>(call.scale);
-                      if (call.window >= 0) arguments.before = arguments.after = all(call.window);
-                      if (call.causal) arguments.after = 0;
-                      if (call.distances.defined()) {
-                        arguments.distances = Read<float>(call.distances);
-                        arguments.center = call.distances.size(1) / 2;
-                        TORCH_CHECK(arguments.center + 1 >= layout.longest + kDistancesBeyond,
-                                    "distances end too soon");
-                      }
-                      return RunOfWidth(arguments, GridOf(layout, call.heads), run);
-                    });
+  return AttendFrom(
+      call.queries, call.heads, layout,
+      [&]<typename T>(SoftmaxAttentionArguments<T> arguments, const BlockIndex& grid) {
+        arguments.keys = Read<T>(call.keys);
+        arguments.key_stride = call.keys.stride(0);
+        arguments.values = Read<T>(call.values);
+        arguments.value_stride = call.values.stride(0);
+        arguments.group = static_cast<int>(call.queries.size(1) / call.keys.size(1));
+        arguments.scale = static_cast<float>(call.scale);
+        if (call.window >= 0) arguments.before = arguments.after = all(call.window);
+        if (call.causal) arguments.after = 0;
+        if (distances.defined()) {
+          arguments.distances = Read<float>(distances);
+          arguments.center = distances.size(1) / 2;
+        }
+        RunOfWidth(arguments, grid, run);
+      });
 }
 
 // Says whether LibTorch's kernel for sequences of any lengths takes these arguments. It aligns

@@ -45,6 +45,7 @@ void RecordedPasses::Record() {
     for (int64_t length = std::min(kShortest, longest);; length = std::min(2 * length, longest)) {
       const int64_t most = std::min(kMostSequences, kMostRecordedRows / length);
       for (int64_t sequences = 1; sequences <= most; sequences *= 2) {
+        if (static_cast<double>(sequences) * network_.Flops(length) > most_flops_) break;
         const Size size = {length, sequences};
         recorded_.emplace(size, RecordOne(*plugin, size));
       }

@@ -19,9 +19,14 @@ namespace linserve {
 // within it are read anew each time, so that the rows are those of any pass, to within rounding.
 class RecordedPasses {
  public:
+  // So much is computed, padding included, in the time in which a host asks for a dozen layers:
+  // recorded, a larger pass would take as long.
+  static constexpr double kMostFlops = 3e11;
+
   // Network, info and placement must outlive this.
-  RecordedPasses(const Network& network, const ModelInfo& info, const Placement& placement)
-      : network_(network), info_(info), placement_(placement) {}
+  RecordedPasses(const Network& network, const ModelInfo& info, const Placement& placement,
+                 double most_flops = kMostFlops)
+      : network_(network), info_(info), placement_(placement), most_flops_(most_flops) {}
 
   // Records the passes, where network and device can. Elsewhere it does nothing, and Replay() gives
   // nothing.
@@ -51,6 +56,7 @@ class RecordedPasses {
   const Network& network_;
   const ModelInfo& info_;
   const Placement& placement_;
+  const double most_flops_;  // of a pass
   std::map<Size, Recorded> recorded_;
 };
 

@@ -46,6 +46,11 @@ class EncoderNetwork : public Network {
   void Declare(const Scope& scope) override {
     const Names& names = NamesOf(options_.family);
     embeddings_.Declare(scope);
+    if (options_.alibi) {
+      (scope / "embeddings").AfterLoading([this](DType) {
+        slopes_ = AlibiSlopes(options_.heads).to(embeddings_.options().device());
+      });
+    }
     if (options_.relative.defined()) DeclarePositions(scope / "encoder");
     int64_t index = 0;
     for (Layer& layer : layers_) layer.Declare(ScopeOfLayer(scope, index++), positions_);
@@ -127,6 +132,7 @@ class EncoderNetwork : public Network {
   std::deque<Layer> layers_;
   std::deque<Turn> turns_;
   at::Tensor distances_;  // [buckets, heads]
+  at::Tensor slopes_;     // of ALiBi
   at::Tensor positions_;  // the table of relative ones, until the layers have read it
   LayerNorm norm_;
   LayerNorm positions_norm_;
@@ -172,7 +178,7 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
         ByDistance(distances_.to(at::kFloat), longest + kDistancesBeyond, kFurthest).mul_(root);
   }
   if (options_.alibi) {
-    context.distances = Alibi(options_.heads, longest + kDistancesBeyond, floats).mul_(root);
+    context.distances = Alibi(slopes_, longest + kDistancesBeyond).mul_(root);
   }
   if (options_.relative.defined()) {
     context.places = PlacesByDistance(options_.relative, longest).to(floats.device());

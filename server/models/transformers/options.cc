@@ -260,9 +260,9 @@ Options Options::From(Family family, Params& params) {
 bool Options::Recordable() const {
   const bool windows = std::any_of(layers.begin(), layers.end(),
                                    [](const LayerKind& layer) { return layer.window >= 0; });
-  const bool plain = !alibi && !relative.defined() && score_terms == 1 && !hides_queries;
+  const bool plain = !relative.defined() && score_terms == 1 && !hides_queries;
   return plain && landmarks.count == 0 && landmarks.kernel == 0 && convolution.size == 0 &&
-         AttendsOnDevices(dim_head(), windows || distances);
+         AttendsOnDevices(dim_head(), windows || distances || alibi);
 }
 
 }  // namespace linserve::transformers

@@ -286,6 +286,7 @@ void AttendLinearly(benchmark::State& state, const Form& form, bool ours) {
 
 void Register() {
   const int64_t longest = std::min<int64_t>(8192, rows_in_all);
+  std::vector<int64_t> lengths = {longest / 16, longest};
   const auto add = [&](const std::string& name, const std::vector<By>& all, const auto& function) {
     for (const By by : all) {
       const char* who = by == By::kKernel      ? "/kernel"
@@ -293,7 +294,8 @@ void Register() {
                                                : "/library";
       auto* benchmark = benchmark::RegisterBenchmark(
           (name + who).c_str(), [=](benchmark::State& state) { function(state, by); });
-      benchmark->Arg(longest / 16)->Arg(longest)->ArgName("length");
+      for (const int64_t length : lengths) benchmark->Arg(length);
+      benchmark->ArgName("length");
       benchmark->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1);
     }
   };
@@ -301,6 +303,7 @@ void Register() {
   const std::vector<By> all = {By::kKernel, By::kOperators, By::kLibrary};
   add("project_length", all, Project);
   add("attend_to_slots", all, AttendToSome);
+  lengths = {64, 256};  // longer ones may be left to the library
   for (const int64_t width : {int64_t{32}, kWidth}) {
     for (const bool distances : {false, true}) {
       add("softmax_attention/" + std::to_string(width) + (distances ? "/distances" : ""),
@@ -308,6 +311,7 @@ void Register() {
           [=](benchmark::State& state, By by) { AttendAmongRows(state, width, distances, by); });
     }
   }
+  lengths = {longest / 16, longest};
   for (const char* what : {"add_positions", "rotate", "norm", "pool"}) {
     add(what, {By::kKernel}, [=](benchmark::State& state, By) { ComputeRows(state, what); });
   }

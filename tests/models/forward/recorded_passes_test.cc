@@ -21,7 +21,9 @@ namespace {
 // in is as wrong there for another batch as it would be on a GPU.
 class RecordedPassesTest : public testing::Test {
  protected:
-  void Load(const std::string& architecture, const nlohmann::json& params, at::ScalarType type) {
+  // Without `most_sequences` of the longest, as many are recorded as any model is.
+  void Load(const std::string& architecture, const nlohmann::json& params, at::ScalarType type,
+            std::optional<double> most_sequences = {}) {
     ASSERT_TRUE(PlanDevices("simulated:0", BuiltFile("lib")).ok());
     recorded_.reset();
     parameters_ = ParameterList();
@@ -33,14 +35,16 @@ class RecordedPassesTest : public testing::Test {
     for (const Parameter& parameter : parameters_) {
       *parameter.slot = parameter.slot->to(placement_->device()).to(type);
     }
-    parameters_.Prepare(DType::kF32);
+    parameters_.Load(DType::kF32, [](const Parameter&) {});
     type_ = type;
     info_.signature = network_->signature();
     // Without a limit passes are recorded for lengths up to thousands, which takes most of the
     // time.
     info_.signature.limits = {{'n', longest_, ""}};
     info_.dtype = type == at::kFloat ? DType::kF32 : DType::kBF16;
-    recorded_.emplace(*network_, info_, *placement_);
+    const double most_flops =
+        most_sequences ? *most_sequences * network_->Flops(longest_) : RecordedPasses::kMostFlops;
+    recorded_.emplace(*network_, info_, *placement_, most_flops);
     recorded_->Record();
   }
 
@@ -156,33 +160,59 @@ TEST_F(RecordedPassesTest, GiveThemOfLinearAttentionAndEncoders) {
       {"vocab_size", 50},        {"hidden_size", 64},
       {"num_hidden_layers", 1},  {"num_attention_heads", 2},
       {"intermediate_size", 64}, {"max_position_embeddings", longest_ + 2}};
-  nlohmann::json windows = bert;
-  windows.update(
-      {{"local_attention", 6}, {"num_hidden_layers", 3}, {"global_attn_every_n_layers", 2}});
-  nlohmann::json grouped = bert;
-  grouped.update({{"num_key_value_heads", 1}, {"head_dim", 32}});
-  const nlohmann::json t5 = {{"vocab_size", 50}, {"d_model", 64},   {"d_kv", 32},
-                             {"d_ff", 64},       {"num_layers", 2}, {"num_heads", 2}};
   const std::string transformer = "linear_attention_transformer.LinearAttentionTransformer";
-  for (const auto& [architecture, params] : std::vector<std::pair<std::string, nlohmann::json>>{
-           {transformer, lat},
-           {transformer, causal},
-           {transformer + "LM", tokens},
-           {"linserve.Encoder", elu},
-           {"linserve.Encoder", rotary},
-           {"linserve.Encoder", linformer},
-           {"transformers.BertModel", bert},
-           {"transformers.RobertaModel", bert},
-           {"transformers.MPNetModel", bert},
-           {"transformers.ModernBertModel", windows},
-           {"transformers.Qwen3Model", grouped},
-           {"transformers.T5EncoderModel", t5}}) {
+  for (const auto& [architecture, params] :
+       std::vector<std::pair<std::string, nlohmann::json>>{{transformer, lat},
+                                                           {transformer, causal},
+                                                           {transformer + "LM", tokens},
+                                                           {"linserve.Encoder", elu},
+                                                           {"linserve.Encoder", rotary},
+                                                           {"linserve.Encoder", linformer},
+                                                           {"transformers.BertModel", bert},
+                                                           {"transformers.RobertaModel", bert}}) {
     SCOPED_TRACE(architecture + params.dump());
     Load(architecture, params, at::kBFloat16);
     ExpectTheRowsOfAPassThatIsNotRecorded({33, 1, 40});
     ExpectTheRowsOfAPassThatIsNotRecorded({5, 4, 3, 2, 1});
     ExpectTheRowsOfAPassThatIsNotRecorded({31, 39});
   }
+}
+
+// Kernels take sequences tile by tile, and have tiles for longer ones than there are.
+TEST_F(RecordedPassesTest, GiveThemOfEncodersWhoseRowsSeeOthersByTheirDistance) {
+  longest_ = 150;
+  const nlohmann::json bert = {
+      {"vocab_size", 50},        {"hidden_size", 64},
+      {"num_hidden_layers", 1},  {"num_attention_heads", 2},
+      {"intermediate_size", 64}, {"max_position_embeddings", longest_ + 2}};
+  nlohmann::json windows = bert;
+  windows.update(
+      {{"local_attention", 60}, {"num_hidden_layers", 3}, {"global_attn_every_n_layers", 2}});
+  nlohmann::json grouped = bert;
+  grouped.update({{"num_key_value_heads", 1}, {"head_dim", 32}});
+  const nlohmann::json t5 = {{"vocab_size", 50}, {"d_model", 64},   {"d_kv", 32},
+                             {"d_ff", 64},       {"num_layers", 2}, {"num_heads", 2}};
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, nlohmann::json>>{
+           {"transformers.MPNetModel", bert},
+           {"jina_bert.JinaBertModel", bert},
+           {"transformers.ModernBertModel", windows},
+           {"transformers.Qwen3Model", grouped},
+           {"transformers.T5EncoderModel", t5}}) {
+    SCOPED_TRACE(architecture + params.dump());
+    Load(architecture, params, at::kBFloat16, /*most_sequences=*/4);
+    ExpectTheRowsOfAPassThatIsNotRecorded({130, 1, 64, 65});
+    ExpectTheRowsOfAPassThatIsNotRecorded({3, 17});
+  }
+}
+
+TEST_F(RecordedPassesTest, LeaveBatchesAloneThatKeepTheDeviceBusy) {
+  LoadLinformer(/*depth=*/1);
+  EXPECT_TRUE(Replays(BatchOf({40, 40, 40})));
+  Load("linformer.Linformer",
+       {{"dim", 64}, {"seq_len", longest_}, {"depth", 1}, {"k", 16}, {"heads", 2}}, at::kBFloat16,
+       /*most_sequences=*/2);
+  EXPECT_TRUE(Replays(BatchOf({40, 40})));
+  EXPECT_FALSE(Replays(BatchOf({40, 40, 40})));
 }
 
 TEST_F(RecordedPassesTest, LeaveBatchesAloneThatHoldMore) {
