@@ -10,6 +10,7 @@
 #include "attention/device/device_plugin.h"
 #include "attention/products/bf16_product.h"
 #include "attention/rows/aten.h"
+#include "core/system/heap.h"
 #include "core/system/processors.h"
 #include "core/threads/mutex.h"
 #include "models/built_network.h"
@@ -173,10 +174,12 @@ absl::StatusOr<Loaded> Load(const std::string& directory, const ModelLoadOptions
   }
   info.fingerprint = FingerprintOf(config->network, info.dtype, checkpoint.tensors);
   const at::ScalarType usual = TensorType(info.dtype, placement.device());
+  const LoadingHeap heap;
   const bool rounds = placement.on_host() && info.dtype != DType::kF32;
-  LoadParameters(built.parameters, std::move(checkpoint),
-                 {.usual = usual, .rounded = rounds ? at::kBFloat16 : usual}, placement.device());
-  built.parameters.Prepare(info.dtype);
+  LoadParameters(
+      built.parameters, std::move(checkpoint),
+      {.usual = usual, .rounded = rounds ? at::kBFloat16 : usual, .products = info.dtype},
+      placement.device());
   return Loaded{std::move(built.network), std::move(info)};
 }
 

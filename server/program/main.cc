@@ -1,4 +1,3 @@
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <exception>
 
+#include "core/system/heap.h"
 #include "core/system/standard_output.h"
 #include "core/threads/lock_cycles.h"
 #include "program/commands.h"
@@ -50,19 +50,6 @@ void SpinBriefly(int /*count*/, char** arguments, char** variables) {
 // It is done before the libraries are initialized, since LibTorch takes a quarter of a second for
 // that. So early nothing of C++'s library can be used that allocates memory.
 [[gnu::section(".preinit_array"), gnu::used]] constexpr auto* kBeforeLibraries = &SpinBriefly;
-
-// Lets glibc keep freed pages. A batch's buffers are freed before the next one asks for the same.
-// By default glibc gives their pages back in between, and the kernel clears new ones: up to two
-// faults a token, a fifth of the time of a long sequence. So each arena keeps them until more is
-// free; and since threads that only carry messages keep theirs, too, they share few arenas.
-void KeepFreedPages() {
-  constexpr int kKept = 128 << 20;
-  constexpr int kArenas = 4;
-  constexpr int kMostThatGlibcTakes = 32 << 20;  // larger buffers are mapped one by one
-  mallopt(M_MMAP_THRESHOLD, kMostThatGlibcTakes);
-  mallopt(M_TRIM_THRESHOLD, kKept);
-  mallopt(M_ARENA_MAX, kArenas);
-}
 
 int Run(int argc, char** argv) {
   try {

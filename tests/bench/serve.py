@@ -9,6 +9,7 @@ median of single requests at concurrency 1, over the engine computing one sequen
 
 import argparse
 import json
+import re
 import signal
 import statistics
 import subprocess
@@ -83,6 +84,12 @@ class Server:
         fields = dict(line.split(":", 1) for line in status.splitlines())
         return [int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon")]
 
+    def responses(self):
+        """The seconds from requests' arrival to the sending of their first answers, and how many they were."""
+        metrics = urllib.request.urlopen(f"http://{self.http}/metrics").read().decode()
+        return [float(re.search(rf'linserve_first_response_seconds_{what}{{rpc="Embed"}} (\S+)', metrics)[1])
+                for what in ("sum", "count")]
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
@@ -121,19 +128,26 @@ def throughput(options, server, model):
 
 
 def latency(options, server, model):
-    bare, served, around = [], [], []
+    bare, served, around, within = [], [], [], []
     fixed = f"fixed:{options.length}"
     for _ in range(options.rounds):
         seconds = engine_rate(options, model, fixed, 1, 101)["seconds"]
         bare.append(1e6 * statistics.median(seconds))
+        before = server.responses()
         report = load(options, server, "--lengths", fixed, "--concurrency", "1", "--duration", "2")
+        took, count = (now - then for now, then in zip(server.responses(), before))
+        within.append(1e6 * took / count)
         served.append(1e3 * report["latency_ms"]["p50"])
         around.append(1e3 * (report["latency_ms"]["mean"] - report["server_ms"]["compute"]))
-    more = [p50 - forward for forward, p50 in zip(bare, served)]
-    print(f"length {options.length}, one by one: engine {statistics.median(bare):.0f} µs, server p50 "
-          f"{statistics.median(served):.0f} µs: + {statistics.median(more):.0f} µs, "
-          f"{min(more):.0f}…{max(more):.0f}, of which {statistics.median(around):.0f} µs before "
-          "and after the computation")
+
+    def more(than_bare):
+        each = [time - forward for forward, time in zip(bare, than_bare)]
+        return f"+ {statistics.median(each):.0f} µs, {min(each):.0f}…{max(each):.0f}"
+
+    print(f"length {options.length}, one by one: engine {statistics.median(bare):.0f} µs\n"
+          f"  client's p50 {statistics.median(served):.0f} µs: {more(served)}, of which "
+          f"{statistics.median(around):.0f} µs before and after the computation\n"
+          f"  within the server, from arrival to answer {statistics.median(within):.0f} µs: {more(within)}")
 
 
 def main():

@@ -269,7 +269,7 @@ void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoin
   RequireMemory(parameters, [&](const Parameter& parameter) {
     return Find(parameter, checkpoint.tensors) == nullptr;
   });
-  for (const Parameter& parameter : parameters) {
+  parameters.Load(types.products, [&](const Parameter& parameter) {
     const Tensor* tensor = Find(parameter, checkpoint.tensors);
     const bool made = tensor == nullptr;
     const at::Tensor loaded = made ? parameter.formula() : ToAten(*tensor);
@@ -277,7 +277,7 @@ void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoin
     const bool stays = made || StaysInF32(parameter.kind);
     const at::ScalarType type = parameter.kept == Kept::kRounded ? types.rounded : types.usual;
     *parameter.slot = loaded.to(device).to(stays ? at::kFloat : type);
-  }
+  });
 }
 
 void InitParameters(const ParameterList& parameters, uint64_t seed) {

@@ -48,15 +48,17 @@ AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, SafetensorsFi
 std::string NonfiniteWeights(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
                              DType dtype);
 
-// Says what types tensors are loaded as.
+// Says what types tensors are loaded as, and in which one the model multiplies.
 struct TensorTypes {
   at::ScalarType usual = at::kFloat;
   at::ScalarType rounded = at::kFloat;  // of those that are Kept::kRounded
+  DType products = DType::kF32;
 };
 
-// Puts each tensor where the network wants it, in its type and on the device. F32 tensors for F32
-// on the CPU are not copied; of others the checkpoint's form goes one by one, so that there are
-// never two of all. Throws ConfigError with the complete difference.
+// Puts each tensor where the network wants it, in its type and on the device, and prepares the
+// network. F32 tensors for F32 on the CPU are not copied; of others the checkpoint's form goes one
+// by one, and modules are prepared one by one, so that there are never two forms of all. Throws
+// ConfigError with the complete difference.
 void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoint,
                     const TensorTypes& types, at::Device device);
 

@@ -95,11 +95,23 @@ class ParameterList {
   // Says how the tensor of a slot, which was added, will be kept.
   void Keeps(at::Tensor& slot, Kept kept) { parameters_[places_.at(&slot)].kept = kept; }
 
-  // Adds what Prepare() does, in the order of these calls.
-  void AfterLoading(Preparation prepare) { prepare_.push_back(std::move(prepare)); }
-  // Prepares all weights. To be called once all tensors are in their slots.
-  void Prepare(DType products) const {
-    for (const Preparation& prepare : prepare_) prepare(products);
+  // Adds what is done once all tensors are in their slots that were declared before this call, and
+  // those that follow it with names that begin with `prefix`.
+  void AfterLoading(std::string prefix, Preparation prepare) {
+    prepared_.push_back({std::move(prefix), parameters_.size(), std::move(prepare)});
+  }
+  // Calls load() for all parameters and each preparation, in the order of their declaration, but no
+  // parameter before it is wanted: so few weights are there in two forms at once.
+  void Load(DType products, const std::function<void(const Parameter&)>& load) const {
+    size_t next = 0;
+    for (const Prepared& module : prepared_) {
+      while (next < module.declared) load(parameters_[next++]);
+      while (next < parameters_.size() && parameters_[next].name().starts_with(module.prefix)) {
+        load(parameters_[next++]);
+      }
+      module.prepare(products);
+    }
+    while (next < parameters_.size()) load(parameters_[next++]);
   }
 
   // Says that a file may hold tensors whose names are what `glob` says, which the model does
@@ -120,8 +132,14 @@ class ParameterList {
   // for.
   static constexpr size_t kMostNames = size_t{1} << 17;
 
+  struct Prepared {
+    std::string prefix;
+    size_t declared;  // parameters before it
+    Preparation prepare;
+  };
+
   std::vector<Parameter> parameters_;
-  std::vector<Preparation> prepare_;
+  std::vector<Prepared> prepared_;
   std::vector<std::string> left_out_;
   std::unordered_map<at::Tensor*, size_t> places_;
   std::set<std::string> ignored_;
@@ -155,10 +173,10 @@ class Scope {
   // Says that the package's state_dict has a tensor of this name, of which nothing is computed.
   void Ignore(const std::string& name) const { list_->Ignore(Join(name)); }
 
-  // Adds what a module does once all tensors are loaded, such as to lay out its weights. A module
-  // is prepared after those that it declared before this call.
+  // Adds what a module does once its tensors are loaded, those of this scope, such as to lay out
+  // its weights. A module is prepared after those that it declared before this call.
   void AfterLoading(ParameterList::Preparation prepare) const {
-    list_->AfterLoading(std::move(prepare));
+    list_->AfterLoading(Join(""), std::move(prepare));
   }
 
   // Says that a file may hold tensors of this name, a glob, which the model does without.

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "core/files/safetensors.h"
 #include "models/model_fixture.h"
@@ -156,6 +159,37 @@ TEST_F(SharedCheckpointTest, ABufferIsTheFilesOrElseTheFormulas) {
   EXPECT_EQ(table_.item<float>(), 9);
   EXPECT_NE(Load({{"a", values}, {"b", values}, {"c", values}}), "");
   EXPECT_EQ(computed_, 1) << "computed for a file that does not fit, or has it";
+}
+
+// A file of 16 bits is F32 until its weights are packed: so modules are prepared one by one.
+TEST(ParameterList, LoadsWhatAModuleHasAndPreparesItBeforeTheNext) {
+  ParameterList list;
+  std::array<at::Tensor, 5> slots;
+  std::vector<std::string> happened;
+  const Scope root(list);
+  const auto declare = [&](const Scope& scope, size_t slot) {
+    scope.Declare("weight", slots.at(slot), {1}, Init::kOnes);
+  };
+  const auto prepare = [&](const Scope& scope, const std::string& what) {
+    scope.AfterLoading([&, what](DType products) {
+      happened.push_back(what + " for " + std::string(Name(products)));
+    });
+  };
+  for (const int layer : {0, 1}) {
+    const Scope scope = root / "layers" / layer;
+    // It changes tensors that are declared after it.
+    prepare(scope, "layer");
+    declare(scope / "first", static_cast<size_t>(2 * layer));
+    prepare(scope / "first", "first");
+    declare(scope / "second", static_cast<size_t>(2 * layer + 1));
+  }
+  prepare(root, "all");
+  declare(root / "norm", 4);
+  list.Load(DType::kBF16, [&](const Parameter& loaded) { happened.push_back(loaded.name()); });
+  EXPECT_THAT(happened, testing::ElementsAre(
+                            "layers.0.first.weight", "layers.0.second.weight", "layer for BF16",
+                            "first for BF16", "layers.1.first.weight", "layers.1.second.weight",
+                            "layer for BF16", "first for BF16", "norm.weight", "all for BF16"));
 }
 
 TEST(LargeParameters, AreRefusedBeforeTheyAreMade) {

@@ -19,7 +19,7 @@ TEST(Linear, OfLogitsIsPackedInBf16WhereProductsAreRounded) {
     const at::Tensor bias = at::randn({70});
     parameters.Slot("weight") = rounds ? weight.to(at::kBFloat16) : weight;
     parameters.Slot("bias") = bias;
-    parameters.Prepare(products);
+    parameters.Load(products, [](const Parameter&) {});
     EXPECT_EQ(static_cast<bool>(logits.packed), rounds);
     const at::Tensor rows = at::randn({5, 33});
     const at::Tensor bound = at::linear(rows.abs(), weight.abs()) / (rounds ? 128 : 1e6) + 1e-6;
