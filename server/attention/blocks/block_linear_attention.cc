@@ -82,8 +82,8 @@ void BlockLinearAttention::Attend(const RowBlock& queries, int64_t count, const 
 }
 
 BlockCausalAttention::BlockCausalAttention(int64_t heads, int64_t dim_head,
-                                           const CausalDivisor& divisor)
-    : heads_(heads), dim_head_(dim_head), divisor_(divisor) {}
+                                           const CausalDivisor& divisor, int64_t bucket)
+    : heads_(heads), dim_head_(dim_head), divisor_(divisor), bucket_(bucket) {}
 
 bool BlockCausalAttention::FitsF32(const RowBlock& keys, int64_t count) const {
   if (state_.context.defined() &&
@@ -117,7 +117,7 @@ void BlockCausalAttention::AttendInF64(const RowBlock& queries, const RowBlock& 
                                        const RowBlock& values, int64_t count) {
   const at::Tensor q = AsTensor(queries, count, heads_, dim_head_);
   CausalLinearAttention(q, AsTensor(keys, count, heads_, dim_head_),
-                        AsTensor(values, count, heads_, dim_head_), {}, /*bucket=*/1, state_, q,
+                        AsTensor(values, count, heads_, dim_head_), {}, bucket_, state_, q,
                         divisor_);
 }
 
@@ -136,7 +136,7 @@ void BlockCausalAttention::AttendHead(int64_t head, const RowBlock& queries, con
   ExpRows(keys, count, dim_head_);
   Transpose(keys, count, dim_head_, weights);
   BlockProduct(count, count, dim_head_, queries, weights, scores, /*add=*/false);
-  LowerTriangle(scores, count, divisors);
+  LowerTriangle(scores, count, divisors, bucket_);
   AddDots(queries, count, dim_head_, total, divisors);
   for (int64_t i = 0; i < count; ++i) {
     divisors[i] = 1 / (std::max(divisors[i], static_cast<float>(divisor_.floor)) + added);

@@ -37,14 +37,20 @@ class BlockLinearAttention {
   at::Tensor factors_, weights_;  // scratch of Add()
 };
 
-// Computes CausalLinearAttention() with bucket 1 of one sequence whose rows come in blocks.
+// Computes CausalLinearAttention() of one sequence whose rows come in blocks.
 class BlockCausalAttention {
  public:
-  BlockCausalAttention(int64_t heads, int64_t dim_head, const CausalDivisor& divisor = {});
+  // Says whether blocks hold whole buckets of so many rows.
+  static bool Takes(int64_t bucket) { return bucket <= kCausalBlock && kBlockRows % bucket == 0; }
+
+  // REQUIRES: Takes(bucket).
+  BlockCausalAttention(int64_t heads, int64_t dim_head, const CausalDivisor& divisor = {},
+                       int64_t bucket = 1);
 
   void Begin() { state_ = {}; }
   // Takes the next rows: queries, keys and values [count, heads · dim_head], each of which is
-  // overwritten, the queries by the result. All threads compute it, head by head.
+  // overwritten, the queries by the result. All but the last call have whole buckets, as multiples
+  // of kBlockRows do. All threads compute it, head by head.
   void Attend(const RowBlock& queries, const RowBlock& keys, const RowBlock& values, int64_t count);
 
  private:
@@ -57,6 +63,7 @@ class BlockCausalAttention {
   int64_t heads_;
   int64_t dim_head_;
   CausalDivisor divisor_;
+  int64_t bucket_;
   CausalState state_;
 };
 

@@ -314,11 +314,12 @@ void RotateHalves(const RowBlock& rows, int64_t count, int64_t heads, int64_t di
   });
 }
 
-void LowerTriangle(const RowBlock& scores, int64_t count, float* sums) {
+void LowerTriangle(const RowBlock& scores, int64_t count, float* sums, int64_t bucket) {
   WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
       float* row = scores.Rows(i).data;
-      std::fill(row + i + 1, row + count, 0.0F);
+      const int64_t seen = bucket == 1 ? i + 1 : i / bucket * bucket;
+      std::fill(row + seen, row + count, 0.0F);
       sums[i] = SumOf<decltype(vector)>(row, count, Itself());
     }
   });

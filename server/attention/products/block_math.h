@@ -104,9 +104,9 @@ void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_
 void RotateHalves(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
                   const RowBlock& table);
 
-// Lets row i of square scores see the columns up to i: the others become 0. sums [count] become the
-// sums of the rows.
-void LowerTriangle(const RowBlock& scores, int64_t count, float* sums);
+// Lets row i of square scores see the columns up to i or, where rows lie in buckets of several,
+// those before its bucket: the others become 0. sums [count] become the sums of the rows.
+void LowerTriangle(const RowBlock& scores, int64_t count, float* sums, int64_t bucket = 1);
 
 // rows [count, width] += other
 void AddRows(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& other);

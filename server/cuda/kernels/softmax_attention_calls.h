@@ -47,7 +47,8 @@ template <typename T>
 SoftmaxAttentionArguments<T> ArgumentsOf(const at::Tensor& queries, int64_t heads,
                                          const LayoutTable& layout, const at::Tensor& result) {
   using Kernel = SoftmaxAttention<T, 32, true>;
-  static_assert(Kernel::kTile == LayoutTable::kTileRows && Kernel::kTile <= kDistancesBeyond);
+  static_assert(Kernel::kTile == LayoutTable::kTileRows);
+  static_assert(Kernel::kTile <= kDistancesBeyond);
   SoftmaxAttentionArguments<T> arguments{};
   arguments.queries = Read<T>(queries);
   arguments.query_stride = queries.stride(0);

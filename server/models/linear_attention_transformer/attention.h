@@ -75,9 +75,9 @@ class Attention {
     at::Tensor queries, keys, values, mask, out;
   };
 
-  // Does what AddByBlocks() does where there are local heads, with queries, keys and values of a
-  // whole sequence at once.
-  void AddWithLocalHeads(const AttentionByBlocks& rows) const;
+  // Does what AddByBlocks() does where there are local heads or columns, with queries, keys and
+  // values of a whole sequence at once.
+  void AddOfWholeSequences(const AttentionByBlocks& rows) const;
   void AttendGlobally(const RowBlock& queries, int64_t count) const;
 
   void Attend(const Operands& rows, bool global_is_done) const;

@@ -9,7 +9,7 @@
 namespace linserve::linear_attention_transformer {
 
 bool Attention::WorksByBlocks() const {
-  return to_q_.packed && options_.axial_width == 0 && (!options_.causal || options_.bucket == 1) &&
+  return to_q_.packed && (!options_.causal || BlockCausalAttention::Takes(options_.bucket)) &&
          (options_.local_heads == 0 ||
           (options_.window <= BlockLocalAttention::kLongestWindow && !options_.outside_is_seen));
 }
@@ -32,9 +32,9 @@ void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
                                .mask = source_layout.mask,
                                .rotary = rotary,
                                .then = then};
-  if (options_.local_heads > 0) return AddWithLocalHeads(rows);
+  if (options_.local_heads > 0 || options_.axial_width > 0) return AddOfWholeSequences(rows);
   if (options_.causal) {
-    BlockCausalAttention attention(options_.heads, options_.dim_head);
+    BlockCausalAttention attention(options_.heads, options_.dim_head, {}, options_.bucket);
     AddCausallyByBlocks(rows, attention);
   } else {
     BlockLinearAttention attention(options_.heads, options_.dim_head);
@@ -42,7 +42,7 @@ void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
   }
 }
 
-void Attention::AddWithLocalHeads(const AttentionByBlocks& rows) const {
+void Attention::AddOfWholeSequences(const AttentionByBlocks& rows) const {
   const int64_t inner = rows.inner();
   const at::Tensor key_scores = BlockAttention::ScoresOfKeys(rows.mask);
   for (size_t i = 0; i < rows.layout.starts.size(); ++i) {
@@ -54,34 +54,45 @@ void Attention::AddWithLocalHeads(const AttentionByBlocks& rows) const {
       rows.SetQueries(sequence, begin, count, block, scratch);
       rows.SetKeysAndValues(sequence, begin, count, block.Columns(inner), scratch);
     });
-    local_->Attend({.queries = queries,
-                    .keys = queries.Columns(inner),
-                    .values = queries.Columns(2 * inner),
-                    .count = sequence.length,
-                    .key_scores = key_scores.defined()
-                                      ? key_scores.const_data_ptr<float>() + sequence.source_start
-                                      : nullptr});
+    if (options_.local_heads > 0) {
+      local_->Attend({.queries = queries,
+                      .keys = queries.Columns(inner),
+                      .values = queries.Columns(2 * inner),
+                      .count = sequence.length,
+                      .key_scores = key_scores.defined()
+                                        ? key_scores.const_data_ptr<float>() + sequence.source_start
+                                        : nullptr});
+    }
     AttendGlobally(queries, sequence.length);
     rows.AddAttended(sequence, queries);
   }
 }
 
 // Overwrites what belongs to global heads of a sequence's queries, which have keys and values
-// beside them.
+// beside them. Each column of a grid is a sequence of its own.
 void Attention::AttendGlobally(const RowBlock& queries, int64_t count) const {
   const int64_t heads = options_.heads - options_.local_heads;
   if (heads == 0) return;
   const int64_t inner = options_.heads * options_.dim_head;
   const int64_t width = heads * options_.dim_head;
-  const RowBlock own = queries.Columns(inner - width);
-  const RowBlock keys = own.Columns(inner);
-  const RowBlock values = keys.Columns(inner);
+  const int64_t columns = std::min(count, std::max<int64_t>(1, options_.axial_width));
+  const auto for_columns = [&](const auto& attend) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const RowBlock own{queries.Rows(column).Columns(inner - width).data,
+                         columns * queries.stride};
+      const RowBlock keys = own.Columns(inner);
+      attend(own, keys, keys.Columns(inner), (count - column + columns - 1) / columns);
+    }
+  };
   if (options_.causal) {
-    BlockCausalAttention attention(heads, options_.dim_head);
-    return AttendCausallyInPlace(attention, own, keys, values, count);
+    BlockCausalAttention attention(heads, options_.dim_head, {}, options_.bucket);
+    for_columns([&](const RowBlock& own, const RowBlock& keys, const RowBlock& values,
+                    int64_t rows) { AttendCausallyInPlace(attention, own, keys, values, rows); });
+  } else {
+    BlockLinearAttention attention(heads, options_.dim_head);
+    for_columns([&](const RowBlock& own, const RowBlock& keys, const RowBlock& values,
+                    int64_t rows) { AttendInPlace(attention, own, keys, values, rows, width); });
   }
-  BlockLinearAttention attention(heads, options_.dim_head);
-  AttendInPlace(attention, own, keys, values, count, width);
 }
 
 }  // namespace linserve::linear_attention_transformer

@@ -47,11 +47,11 @@ at::Tensor Global(const Sequence& sequence, int64_t slice) {
   return out;
 }
 
-at::Tensor Causal(const Sequence& sequence, int64_t slice) {
+at::Tensor Causal(const Sequence& sequence, int64_t slice, int64_t bucket = 1) {
   const at::Tensor queries = sequence.queries.clone();
   const at::Tensor keys = sequence.keys.clone();
   const at::Tensor values = sequence.values.clone();
-  BlockCausalAttention attention(kBlockHeads, kBlockWidth);
+  BlockCausalAttention attention(kBlockHeads, kBlockWidth, {}, bucket);
   attention.Begin();
   for (int64_t row = 0; row < sequence.length(); row += slice) {
     attention.Attend(BlockOf(queries, row), BlockOf(keys, row), BlockOf(values, row),
@@ -60,12 +60,12 @@ at::Tensor Causal(const Sequence& sequence, int64_t slice) {
   return queries;
 }
 
-at::Tensor CausalFormula(const Sequence& sequence) {
+at::Tensor CausalFormula(const Sequence& sequence, int64_t bucket = 1) {
   const at::Tensor out = at::empty_like(sequence.queries);
   CausalState state;
   const at::Tensor heads = Sequence::Heads(out);
   CausalLinearAttention(Sequence::Heads(sequence.queries), Sequence::Heads(sequence.keys),
-                        Sequence::Heads(sequence.values), {}, 1, state, heads);
+                        Sequence::Heads(sequence.values), {}, bucket, state, heads);
   return out;
 }
 
@@ -105,10 +105,29 @@ TEST(BlockCausalAttention, IsCausalLinearAttentionInSlicesOfAnySize) {
   }
 }
 
+TEST(BlockCausalAttention, LeavesABucketsOwnRowsOut) {
+  for (const int64_t bucket : {2, 8, 64}) {
+    ASSERT_TRUE(BlockCausalAttention::Takes(bucket));
+    for (const int64_t length : {1, 63, 65, 300}) {
+      const Sequence sequence(length);
+      const at::Tensor expected = CausalFormula(sequence, bucket);
+      for (const int64_t slice : {128, 256, 384}) {
+        EXPECT_LT(LargestDifference(Causal(sequence, slice, bucket), expected), 1e-5)
+            << length << " rows in buckets of " << bucket;
+      }
+    }
+  }
+  for (const int64_t bucket : {3, 100, 128}) EXPECT_FALSE(BlockCausalAttention::Takes(bucket));
+}
+
 TEST(BlockCausalAttention, TakesKeysWhoseExponentialOverflows) {
-  Sequence sequence(200);
-  sequence.keys.narrow(0, 120, 1).fill_(95);
-  EXPECT_LT(LargestDifference(Causal(sequence, 50), CausalFormula(sequence)), 1e-5);
+  for (const int64_t bucket : {1, 32}) {
+    Sequence sequence(200);
+    sequence.keys.narrow(0, 120, 1).fill_(95);
+    const int64_t slice = bucket == 1 ? 50 : 64;
+    EXPECT_LT(LargestDifference(Causal(sequence, slice, bucket), CausalFormula(sequence, bucket)),
+              1e-5);
+  }
 }
 
 }  // namespace

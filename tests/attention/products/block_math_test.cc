@@ -157,6 +157,16 @@ TEST(BlockMathLimits, TheLowerTriangleIsWhatRowsSeeOfThoseBefore) {
   EXPECT_LT(LargestDifference(sums, expected.sum(1)), 1e-5);
 }
 
+TEST(BlockMathLimits, TheLowerTriangleOfBucketsIsWhatRowsSeeOfThoseBeforeTheirOwn) {
+  const at::Tensor scores = at::randn({37, 64}).narrow(1, 0, 37);
+  const at::Tensor buckets = at::arange(37).div(5, "floor");
+  const at::Tensor expected = scores * buckets.unsqueeze(0).lt(buckets.unsqueeze(1));
+  const at::Tensor sums = at::empty({37});
+  LowerTriangle(BlockOf(scores), 37, sums.mutable_data_ptr<float>(), 5);
+  EXPECT_TRUE(at::equal(scores, expected));
+  EXPECT_LT(LargestDifference(sums, expected.sum(1)), 1e-5);
+}
+
 TEST(BlockMathLimits, TurnsPairsOfFeaturesByTheTablesAngles) {
   const at::Tensor rows = at::randn({3, 2 * 6});  // two heads of three pairs
   const at::Tensor angles = at::randn({3, 3});
