@@ -12,8 +12,7 @@ namespace linserve {
 // Gives the memory that is free back to the system: when no request has come for two seconds, when
 // the process has grown, and again, less and less often, while it has more than it once had: what
 // was in use amid a burst is free after it. From batch to batch free memory is kept (see
-// KeepFreedPages() in main.cc): what large requests leave would stay, and fragments would add up
-// over days.
+// core/system/heap.h): what large requests leave would stay, and fragments would add up over days.
 class MemoryTrim {
  public:
   explicit MemoryTrim(std::shared_ptr<const Inflight> inflight);
