@@ -36,6 +36,8 @@ class Process {
 
   void Signal(int signal) const;
 
+  pid_t pid() const { return pid_; }
+
   std::string out() const;
   std::string err() const;
 
