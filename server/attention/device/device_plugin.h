@@ -77,10 +77,16 @@ struct PackedSoftmaxAttention {
   at::Tensor distances{};
 };
 
-// Says whether a GPU has a kernel of softmax attention for heads of this width in any layout: with
-// `differs`, where scores depend on distances, or queries do not see all keys.
+// Heads of these widths have kernels of softmax attention on a GPU: multiples of kVectorNumbers, up
+// to kWidestHead for our own kernel and kWidestLibraryHead for LibTorch's.
+inline constexpr int64_t kVectorNumbers = 8;  // numbers that are read at once
+inline constexpr int64_t kWidestHead = 128;
+inline constexpr int64_t kWidestLibraryHead = 256;
+
+// Says whether there is such a kernel for heads of this width in any layout: with `differs`, where
+// scores depend on distances, or queries do not see all keys.
 constexpr bool AttendsOnDevices(int64_t dim_head, bool differs) {
-  return dim_head % 8 == 0 && dim_head <= (differs ? 128 : 256);
+  return dim_head % kVectorNumbers == 0 && dim_head <= (differs ? kWidestHead : kWidestLibraryHead);
 }
 
 // Is a norm of rows over their width (torch.nn.LayerNorm), all [width].

@@ -13,8 +13,9 @@ int64_t MemoryBytes();
 // takes back when it needs them; 0: nobody knows.
 int64_t AnonymousBytes();
 
-// Returns the most bytes of memory that this process has had at once, shared libraries included.
-int64_t PeakResidentBytes();
+// Returns the most bytes of memory that a process, by its number, has had at once, shared libraries
+// included; 0: there is no such process.
+int64_t PeakResidentBytes(const std::string& process = "self");
 
 // Gives back the memory of what is read from files alone and as it is there: the code of the
 // program and of its libraries. It comes back as it runs. Most of what a start runs through,

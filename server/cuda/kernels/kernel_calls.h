@@ -16,8 +16,6 @@ namespace linserve::cuda {
 
 constexpr int64_t kMostBlocksInZ = 65535;
 
-constexpr int64_t kVectorNumbers = 8;  // numbers that are read at once
-
 // Says whether rows begin where vectors of 16 bytes do.
 inline bool HasAlignedRows(const at::Tensor& tensor) {
   for (int64_t axis = 0; axis + 1 < tensor.dim(); ++axis) {

@@ -25,8 +25,6 @@ void RunSoftmaxAttention(const SoftmaxAttentionArguments<T>& arguments, const Bl
   }
 }
 
-constexpr int64_t kWidestHead = 128;
-
 template <typename T, typename Run>
 void RunOfWidth(const SoftmaxAttentionArguments<T>& arguments, const BlockIndex& grid,
                 const Run& run) {
@@ -116,13 +114,13 @@ at::Tensor AttendAmongRows(const PackedSoftmaxAttention& call, const Run& run) {
   const LayoutTable& layout = call.layout;
   if (!TakesHeads(call.queries, call.keys, call.values, call.heads, layout)) return {};
   const at::Tensor& distances = call.distances;
-  TORCH_CHECK(
-      !distances.defined() || (distances.scalar_type() == at::kFloat && distances.is_contiguous() &&
-                               distances.size(0) == call.heads),
-      "distances are not F32 of all heads");
-  TORCH_CHECK(
-      !distances.defined() || distances.size(1) / 2 + 1 >= layout.longest + kDistancesBeyond,
-      "distances end too soon");
+  if (distances.defined()) {
+    TORCH_CHECK(distances.scalar_type() == at::kFloat && distances.is_contiguous() &&
+                    distances.size(0) == call.heads,
+                "distances are not F32 of all heads");
+    TORCH_CHECK(distances.size(1) / 2 + 1 >= layout.longest + kDistancesBeyond,
+                "distances end too soon");
+  }
   const auto all = [](int64_t rows) { return static_cast<int>(std::min<int64_t>(rows, kAllRows)); };
   return AttendFrom(
       call.queries, call.heads, layout,
@@ -146,21 +144,19 @@ at::Tensor AttendAmongRows(const PackedSoftmaxAttention& call, const Run& run) {
 // Says whether LibTorch's kernel for sequences of any lengths takes these arguments. It aligns
 // windows to the ends of queries and keys, which differ where rows of padding are queries.
 inline bool TakesLibrarysAttention(const PackedSoftmaxAttention& call) {
-  constexpr int64_t kMostWidth = 256;
   const int64_t width = call.queries.size(1) / call.heads;
   const at::ScalarType type = call.queries.scalar_type();
   return (type == at::kHalf || type == at::kBFloat16) && width % kVectorNumbers == 0 &&
-         width <= kMostWidth && ((call.window < 0 && !call.causal) || !call.layout.padded) &&
-         !call.distances.defined() && HasAlignedRows(call.queries) && HasAlignedRows(call.keys) &&
-         HasAlignedRows(call.values);
+         width <= kWidestLibraryHead &&
+         ((call.window < 0 && !call.causal) || !call.layout.padded) && !call.distances.defined() &&
+         HasAlignedRows(call.queries) && HasAlignedRows(call.keys) && HasAlignedRows(call.values);
 }
 
-// Says whether the kernel is slower than LibTorch's for sequences of any lengths, whose tiles are
-// for longer ones.
+// Says whether the kernel is slower than LibTorch's where both take the arguments: LibTorch's tiles
+// are for long sequences.
 inline bool WantsLongTiles(const PackedSoftmaxAttention& call) {
   constexpr int64_t kLong = 512;  // rows of the mean sequence
-  const bool plain = !call.distances.defined() && call.window < 0;
-  return plain && call.queries.size(1) / call.heads > 32 &&
+  return call.window < 0 && call.queries.size(1) / call.heads > 32 &&
          call.layout.positions.size(0) >= kLong * call.layout.lengths.size(0);
 }
 

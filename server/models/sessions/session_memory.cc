@@ -28,9 +28,7 @@ int64_t TorchSession::bytes() const {
   return sum;
 }
 
-at::Tensor TorchSession::ToHost() const {
-  return home_.value_or(Placement(at::kCPU)).Fetch(slots_);
-}
+at::Tensor TorchSession::ToHost() const { return home_.Fetch(slots_); }
 
 void TorchSession::Set(int64_t position, const at::Tensor& state) {
   position_ = position;
@@ -122,8 +120,7 @@ void SessionMemory::Take(size_t sequence) {
     }
   }
   session.position_ += lengths_[sequence];
-  session.home_.reset();
-  if (!placement_.on_host()) session.home_.emplace(placement_);
+  session.home_ = placement_;
 }
 
 }  // namespace linserve

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,7 +25,7 @@ class TorchSession : public SessionState {
 
   int64_t position() const override { return position_; }
   int64_t bytes() const override;
-  bool lost() const override { return home_ && home_->lost(); }
+  bool lost() const override { return home_.lost(); }
 
   const std::string& fingerprint() const { return fingerprint_; }
 
@@ -41,8 +40,7 @@ class TorchSession : public SessionState {
   std::string fingerprint_;
   int64_t position_ = 0;
   std::vector<at::Tensor> slots_;
-  // The device that computed the last chunk; nullopt: the host did.
-  std::optional<Placement> home_;
+  Placement home_{at::kCPU};  // of the replica that computed the last chunk
 };
 
 // Holds the sessions of a batch as a pass sees them: copies of their states, put together for all

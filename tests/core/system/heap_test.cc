@@ -7,10 +7,12 @@
 #include <memory>
 #include <vector>
 
+#include "core/system/glibc_heap.h"
+
 namespace linserve {
 namespace {
 
-// How many blocks are mapped one by one; a sanitizer's allocator says 0.
+// How many blocks are mapped one by one.
 size_t Mapped() { return mallinfo2().hblks; }
 
 struct Free {
@@ -28,9 +30,7 @@ bool MapsLargeBlocks() {
 }
 
 TEST(LoadingHeap, MapsLargeBlocksWhileALoadGoesOn) {
-  if (const Block probe(std::malloc(64 << 20)); Mapped() == 0) {
-    GTEST_SKIP() << "this allocator is not glibc's";
-  }
+  if (!AllocatesByGlibc()) GTEST_SKIP() << "this allocator is not glibc's";
   KeepFreedPages();
   EXPECT_FALSE(MapsLargeBlocks());
   {

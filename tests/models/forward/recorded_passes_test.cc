@@ -53,6 +53,13 @@ class RecordedPassesTest : public testing::Test {
          {{"dim", 64}, {"seq_len", longest_}, {"depth", depth}, {"k", 16}, {"heads", 2}}, type);
   }
 
+  // Returns the arguments of a small BertModel, which most encoders take.
+  nlohmann::json Bert() const {
+    return {{"vocab_size", 50},        {"hidden_size", 64},
+            {"num_hidden_layers", 1},  {"num_attention_heads", 2},
+            {"intermediate_size", 64}, {"max_position_embeddings", longest_ + 2}};
+  }
+
   // Makes a packed batch of random rows, or tokens, of these lengths.
   TensorBatch BatchOf(const std::vector<int64_t>& lengths) {
     PlacedLayout layout{LayOut(lengths)};
@@ -156,10 +163,7 @@ TEST_F(RecordedPassesTest, GiveThemOfLinearAttentionAndEncoders) {
                                     {"num_tokens", 50},
                                     {"positions", "learned"},
                                     {"max_seq_len", longest_}};
-  const nlohmann::json bert = {
-      {"vocab_size", 50},        {"hidden_size", 64},
-      {"num_hidden_layers", 1},  {"num_attention_heads", 2},
-      {"intermediate_size", 64}, {"max_position_embeddings", longest_ + 2}};
+  const nlohmann::json bert = Bert();
   const std::string transformer = "linear_attention_transformer.LinearAttentionTransformer";
   for (const auto& [architecture, params] :
        std::vector<std::pair<std::string, nlohmann::json>>{{transformer, lat},
@@ -181,10 +185,7 @@ TEST_F(RecordedPassesTest, GiveThemOfLinearAttentionAndEncoders) {
 // Kernels take sequences tile by tile, and have tiles for longer ones than there are.
 TEST_F(RecordedPassesTest, GiveThemOfEncodersWhoseRowsSeeOthersByTheirDistance) {
   longest_ = 150;
-  const nlohmann::json bert = {
-      {"vocab_size", 50},        {"hidden_size", 64},
-      {"num_hidden_layers", 1},  {"num_attention_heads", 2},
-      {"intermediate_size", 64}, {"max_position_embeddings", longest_ + 2}};
+  const nlohmann::json bert = Bert();
   nlohmann::json windows = bert;
   windows.update(
       {{"local_attention", 60}, {"num_hidden_layers", 3}, {"global_attn_every_n_layers", 2}});

@@ -1,4 +1,5 @@
-#include <fstream>
+#include "core/system/memory.h"
+
 #include <string>
 
 #include "core/files/safetensors.h"
@@ -6,15 +7,6 @@
 
 namespace linserve {
 namespace {
-
-// Returns the most MiB that were ever resident.
-int64_t MostResident(const Process& process) {
-  std::ifstream status("/proc/" + std::to_string(process.pid()) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) / 1024;
-  }
-  return 0;
-}
 
 // 42 million weights are 162 MiB in F32, 81 in the file.
 TEST(Memory, OfALoadIsLittleMoreThanTheFileAndWhatIsKept) {
@@ -35,7 +27,7 @@ TEST(Memory, OfALoadIsLittleMoreThanTheFileAndWhatIsKept) {
     RunningServer server(directory.File("models"), {"--dtype", dtype});
     ASSERT_TRUE(server.ready());
     // With all weights in F32 at once it was 366 MiB and more.
-    EXPECT_LT(MostResident(server.process()), 320) << dtype;
+    EXPECT_LT(PeakResidentBytes(std::to_string(server.process().pid())), 320 << 20) << dtype;
   }
 }
 
