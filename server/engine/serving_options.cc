@@ -119,6 +119,10 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Text("default_prompt", default_prompt,
              "The name of the prompt that stands before the texts of requests that name none; "
              "none: nothing does");
+  table.Text(
+      "pair_template", pair_template,
+      "The text in which a re-ranker's pairs are written, with {query} and {document} in it and, "
+      "for the prompt, {prompt}; none: as the tokenizer joins two texts");
 }
 
 ReplicaPlan ServingOptions::Replicas(int64_t devices) const {

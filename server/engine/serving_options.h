@@ -73,6 +73,7 @@ struct ServingOptions {
   bool add_eos = false;
   std::map<std::string, std::string> prompts{};
   std::string default_prompt{};  // a name in `prompts`; "": none
+  std::string pair_template{};   // in which pairs of texts are written; "": none
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;

@@ -14,6 +14,10 @@ void ManagerOptions::Bind(OptionTable& table) {
   table.Text("model_repository", root, "Directory of model directories, NAME/VERSION or NAME");
   table.Flag("follow_links", follow_links,
              "Serve models whose files lie elsewhere, too, where links in the repository lead to");
+  table.Texts(
+      "model_aliases", aliases,
+      "Further names of models, as callers call them: {\"text-embedding-3-small\": \"NAME\"}; "
+      "a name such as sentence-transformers/NAME is that of NAME without it");
   table.Parsed(
       "version_policy",
       [this](const std::string& text) -> absl::Status {
@@ -151,9 +155,10 @@ absl::Status ModelManager::Follow(const std::vector<ModelDirectory>& found) {
     repository_.Announce(directory.name, directory.version);
     Observe(directory.name);
   }
-  absl::Status status = LoadChanged(found);
+  std::set<Key> failures;
+  absl::Status status = LoadChanged(found, failures);
   std::set<Key> chosen;
-  for (const ModelDirectory& directory : Choose(found)) {
+  for (const ModelDirectory& directory : Choose(found, failures)) {
     chosen.insert({directory.name, directory.version});
   }
   for (const ModelDirectory& directory : found) {
@@ -189,17 +194,21 @@ absl::Status ModelManager::CheckChoice(const std::vector<ModelDirectory>& found)
   return status;
 }
 
-absl::Status ModelManager::LoadChanged(const std::vector<ModelDirectory>& found) {
+absl::Status ModelManager::LoadChanged(const std::vector<ModelDirectory>& found,
+                                       std::set<Key>& failures) {
   absl::Status first_error;
   for (bool failed = true; failed;) {
     failed = false;
-    for (const ModelDirectory& directory : Choose(found)) {
-      const auto known = known_.find({directory.name, directory.version});
+    for (const ModelDirectory& directory : Choose(found, failures)) {
+      const Key key{directory.name, directory.version};
+      const auto known = known_.find(key);
       if (known != known_.end() && known->second.stamp == StampOf(directory)) continue;
       if (queue_.closed()) return LoadQueue::Refused();
       absl::Status status = LoadOne(directory);
-      failed = failed || !status.ok();
       first_error.Update(status);
+      if (status.ok()) continue;
+      failed = true;
+      failures.insert(key);
     }
     // After a failure all are chosen once more: where the latest version is broken, the one before
     // it is chosen.
@@ -207,12 +216,15 @@ absl::Status ModelManager::LoadChanged(const std::vector<ModelDirectory>& found)
   return first_error;
 }
 
-std::vector<ModelDirectory> ModelManager::Choose(const std::vector<ModelDirectory>& found) const {
+std::vector<ModelDirectory> ModelManager::Choose(const std::vector<ModelDirectory>& found,
+                                                 const std::set<Key>& failures) const {
   std::vector<ModelDirectory> sound;
   for (const ModelDirectory& directory : found) {
-    const auto known = known_.find({directory.name, directory.version});
+    const Key key{directory.name, directory.version};
+    const auto known = known_.find(key);
+    // Files that are being copied change all the time: none is loaded twice in one go.
     const bool broken = known != known_.end() && known->second.broken &&
-                        known->second.stamp == StampOf(directory) &&
+                        (failures.contains(key) || known->second.stamp == StampOf(directory)) &&
                         !repository_.Served(directory.name, directory.version);
     if (!broken) sound.push_back(directory);
   }

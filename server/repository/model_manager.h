@@ -27,6 +27,7 @@ struct ManagerOptions {
   std::chrono::nanoseconds poll{0};  // how often to look for changed files; 0: never
   int64_t max_model_bytes = 0;       // bound of all weights together, old and new; 0: no bound
   bool follow_links = false;         // to files that lie elsewhere
+  std::map<std::string, std::string> aliases{};  // further names of models
   // A load waits so long for memory that models on their way out still take.
   std::chrono::nanoseconds patience = std::chrono::seconds(5);
 
@@ -90,7 +91,7 @@ class ModelManager {
   std::vector<ModelDirectory> Wanted(const std::vector<ModelDirectory>& found);
   absl::Status Follow(const std::vector<ModelDirectory>& found);
   absl::Status CheckChoice(const std::vector<ModelDirectory>& found);
-  absl::Status LoadChanged(const std::vector<ModelDirectory>& found);
+  absl::Status LoadChanged(const std::vector<ModelDirectory>& found, std::set<Key>& failures);
   absl::Status LoadOne(const ModelDirectory& directory);
   absl::StatusOr<std::unique_ptr<ServedModel>> TryLoad(const ModelDirectory& directory) const;
   absl::Status CheckRoom(int64_t added, const std::string& what) const;
@@ -98,7 +99,10 @@ class ModelManager {
   void WarnOf(const std::vector<PassedOver>& passed_over);
   bool ForgetWhatIsGone(const std::vector<ModelDirectory>& found);
   void Withdraw(const std::string& model, int64_t version);
-  std::vector<ModelDirectory> Choose(const std::vector<ModelDirectory>& found) const;
+  // Returns what is to be served of what was found. What is broken is passed over, and what is
+  // among `failures`.
+  std::vector<ModelDirectory> Choose(const std::vector<ModelDirectory>& found,
+                                     const std::set<Key>& failures = {}) const;
 
   const ManagerOptions options_;
   ModelRepository& repository_;

@@ -81,16 +81,25 @@ void ModelRepository::Forget(const std::string& name, int64_t version) {
   metrics_.ForgetModel(name, version);
 }
 
+std::string ModelRepository::NameOf(const std::string& given) const {
+  MutexLock lock(mutex_);
+  if (models_.contains(given)) return given;
+  if (const auto alias = aliases_.find(given); alias != aliases_.end()) return alias->second;
+  const size_t slash = given.rfind('/');
+  std::string name = slash == std::string::npos ? given : given.substr(slash + 1);
+  return models_.contains(name) ? name : given;
+}
+
 absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const std::string& name,
                                                                          int64_t version) const {
   MutexLock lock(mutex_);
   auto versions = models_.find(name);
   if (name.empty()) {
     if (models_.empty()) return absl::NotFoundError("there is no model");
-    if (models_.size() != 1) {
+    versions = OnlyOne();
+    if (versions == models_.end()) {
       return absl::InvalidArgumentError("no model was named, and there are several: " + Known());
     }
-    versions = models_.begin();
   }
   if (versions == models_.end()) return Unserved(name, version);
   const Entry* latest = nullptr;  // that is served, its device lost or not
@@ -167,6 +176,21 @@ size_t ModelRepository::Drain(TimePoint deadline) {
   size_t given_up = 0;
   for (const auto& model : List()) given_up += model->engine->Drain(deadline);
   return given_up + retirement_.Drain(deadline);
+}
+
+// Returns the only model, or of several the only one that is served or will be: others may be
+// broken. Returns the end if there are more.
+ModelRepository::Models::const_iterator ModelRepository::OnlyOne() const {
+  auto only = models_.end();
+  for (auto model = models_.begin(); model != models_.end(); ++model) {
+    const auto counts = [](const auto& version) {
+      return version.second.model || version.second.state == ModelState::kLoading;
+    };
+    if (std::none_of(model->second.begin(), model->second.end(), counts)) continue;
+    if (only != models_.end()) return models_.end();
+    only = model;
+  }
+  return only == models_.end() && models_.size() == 1 ? models_.begin() : only;
 }
 
 // Lists models, with their versions.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +17,9 @@
 #include "repository/retirement.h"
 #include "repository/version_policy.h"
 #include "telemetry/metrics.h"
+#include "text/pair_text.h"
 
 namespace linserve {
-
-class Tokenizer;
 
 // Holds one version of a model that answers requests.
 struct ServedModel {
@@ -33,6 +33,8 @@ struct ServedModel {
   std::map<std::string, std::string> prompts{};       // by name, for requests that ask for one
   std::string default_prompt{};                       // the name of that of all others; "": none
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
+  std::optional<PairText>
+      pair_text{};  // in which pairs are written; none: as the tokenizer joins them
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
   int64_t threads = 0;                         // that each replica has at most
   std::string processor{};                     // what computes, as its maker calls it
@@ -53,7 +55,9 @@ struct VersionStatus {
 class ModelRepository {
  public:
   // `metrics`, which tells the states, must outlive the repository.
-  explicit ModelRepository(Metrics& metrics) : metrics_(metrics) {}
+  // Models have further names by `aliases`.
+  explicit ModelRepository(Metrics& metrics, std::map<std::string, std::string> aliases = {})
+      : metrics_(metrics), aliases_(std::move(aliases)) {}
   ModelRepository(const ModelRepository&) = delete;
   ModelRepository& operator=(const ModelRepository&) = delete;
 
@@ -71,6 +75,10 @@ class ModelRepository {
   void Withdraw(const std::string& name, int64_t version, const std::string& reason);
   // Withdraws a version and forgets that there was one.
   void Forget(const std::string& name, int64_t version);
+
+  // Returns the name of the model that a caller calls so: by an alias, or by the name that it has
+  // on a hub, which ends with its own. A name that is no model's stays as it is.
+  std::string NameOf(const std::string& given) const;
 
   // Finds a model. Version 0 is the latest that is ready; an empty name is the only model there is.
   // NOT_FOUND lists what there is; UNAVAILABLE means that the model is still loading, or was
@@ -110,7 +118,9 @@ class ModelRepository {
     std::shared_ptr<const ServedModel> model;
   };
   using Versions = std::map<int64_t, Entry>;
+  using Models = std::map<std::string, Versions>;
 
+  Models::const_iterator OnlyOne() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string Known() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unserved(const std::string& name, int64_t version) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -119,9 +129,10 @@ class ModelRepository {
                 const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Metrics& metrics_;
+  const std::map<std::string, std::string> aliases_;
   Retirement retirement_;  // outlives the models that it has shared
   mutable Mutex mutex_;
-  std::map<std::string, Versions> models_ ABSL_GUARDED_BY(mutex_);
+  Models models_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace linserve

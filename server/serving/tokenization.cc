@@ -29,7 +29,8 @@ bool AreOne(std::string_view a, std::string_view b) {
 // pairs that follow each other is read once.
 size_t BytesToRead(const Tokenization& work, size_t index) {
   const TextInput& input = work.texts[index];
-  const bool known = index > 0 && input.second && AreOne(input.text, work.texts[index - 1].text);
+  const bool known = index > 0 && input.second && !work.model->pair_text &&
+                     AreOne(input.text, work.texts[index - 1].text);
   if (known) return input.second->size();
   return work.prompt.size() + input.bytes();
 }
@@ -143,6 +144,12 @@ class TextWork {
       encoding_.emplace(*model.tokenizer, Prompted(input.text), work_.truncation, longest);
       return absl::OkStatus();
     }
+    if (model.pair_text) {
+      prompted_ = model.pair_text->Write(work_.prompt, input.text, *input.second);
+      encoding_.emplace(*model.tokenizer, prompted_, work_.truncation, longest,
+                        model.pair_text->marks());
+      return absl::OkStatus();
+    }
     if (!model.tokenizer->pair()) {
       return absl::InvalidArgumentError(
           "model " + Quoted(model.name) + " reads one text at a time: its " +
@@ -206,7 +213,7 @@ class TextWork {
   int64_t left_;  // of the texts that are not done
   const std::chrono::nanoseconds expected_;
   size_t next_ = 0;
-  std::string prompted_;  // the text that is begun, if there is a prompt
+  std::string prompted_;  // the text that is begun, if there is more before it
   // These are of the pair before; the next may have the same first text.
   std::shared_ptr<const FirstText> first_;
   std::string_view first_text_;

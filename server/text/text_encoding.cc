@@ -11,25 +11,28 @@ namespace {
 // So many ids beyond twice the wanted ones may wait before the first are dropped.
 constexpr size_t kMostOfTurn = 16 << 10;
 
+const Marks kNoMarks;
+
 }  // namespace
 
 TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, Truncation truncation,
-                           int64_t longest)
+                           int64_t longest, const Marks& marks)
     : tokenizer_(tokenizer),
+      marks_(&marks),
       truncation_(truncation),
       longest_(static_cast<size_t>(longest)),
       reader_(tokenizer.Read(text, false)) {
-  AddMarks(tokenizer.marks().before);
+  AddMarks(marks_->before);
 }
 
 TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, bool marks)
     : tokenizer_(tokenizer),
-      marks_(marks),
+      marks_(marks ? &tokenizer.marks() : &kNoMarks),
       finds_places_(true),
       truncation_(Truncation::kNone),
       longest_(0),
       reader_(tokenizer.Read(text, true)) {
-  AddMarks(tokenizer.marks().before);
+  AddMarks(marks_->before);
 }
 
 TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text,
@@ -37,6 +40,7 @@ TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text,
                            std::shared_ptr<const FirstText> first)
     : tokenizer_(tokenizer),
       pair_(&*tokenizer.pair()),
+      marks_(&tokenizer.marks()),
       truncation_(truncation),
       longest_(static_cast<size_t>(longest)),
       first_(std::move(first)),
@@ -74,7 +78,6 @@ size_t TextEncoding::held_bytes() const {
 }
 
 void TextEncoding::AddMarks(const std::vector<int64_t>& marks) {
-  if (!marks_) return;
   for (const int64_t mark : marks) {
     tokens_.ids.push_back(mark);
     if (finds_places_) tokens_.places.push_back({.is_mark = true});
@@ -144,7 +147,7 @@ absl::Status TextEncoding::FinishPair() {
     std::tie(first, second) = LongestFirst(first_->count, second, longest_ - marks);
   }
   JoinPair(first, second);
-  return tokenizer_.Truncate(truncation_, static_cast<int64_t>(longest_), tokens_.ids);
+  return Truncate(*marks_, truncation_, static_cast<int64_t>(longest_), tokens_.ids);
 }
 
 // Joins so many ids of each text as the template says.
@@ -168,12 +171,12 @@ void TextEncoding::JoinPair(size_t first, size_t second) {
 absl::Status TextEncoding::Finish() {
   if (pair_ != nullptr) return FinishPair();
   const bool whole = reader_->done();
-  if (whole && !reader_->has_pieces() && !tokenizer_.marks().around_nothing) {
+  if (whole && !reader_->has_pieces() && !marks_->around_nothing) {
     tokens_ = TextTokens();
     return absl::OkStatus();
   }
-  AddMarks(tokenizer_.marks().after);
-  return tokenizer_.Truncate(truncation_, static_cast<int64_t>(longest_), tokens_.ids);
+  AddMarks(marks_->after);
+  return Truncate(*marks_, truncation_, static_cast<int64_t>(longest_), tokens_.ids);
 }
 
 }  // namespace linserve

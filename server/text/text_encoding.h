@@ -17,10 +17,13 @@ namespace linserve {
 // what happens to texts in which no place to cut is found, say the tokenizers themselves.
 class TextEncoding {
  public:
-  // Leaves at most `longest` ids, the marks among them, as Tokenizer::Truncate() does. Both the
-  // tokenizer and the text must outlive it.
+  // Leaves at most `longest` ids, the marks among them, as Truncate() does. The tokenizer, the text
+  // and the marks, which are the tokenizer's where no others are given, must outlive it.
   TextEncoding(const Tokenizer& tokenizer, std::string_view text, Truncation truncation,
-               int64_t longest);
+               int64_t longest)
+      : TextEncoding(tokenizer, text, truncation, longest, tokenizer.marks()) {}
+  TextEncoding(const Tokenizer& tokenizer, std::string_view text, Truncation truncation,
+               int64_t longest, const Marks& marks);
   // Finds the ids of the whole text, with or without marks, and the place in it of each.
   TextEncoding(const Tokenizer& tokenizer, std::string_view text, bool marks);
   // Reads two texts together, first the one and then the other, and leaves at most `longest` ids,
@@ -70,7 +73,7 @@ class TextEncoding {
 
   const Tokenizer& tokenizer_;
   const PairTemplate* const pair_ = nullptr;  // null: it is one text
-  const bool marks_ = true;
+  const Marks* const marks_;
   const bool finds_places_ = false;
   const Truncation truncation_;
   const size_t longest_;                    // 0: any length

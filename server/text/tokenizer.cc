@@ -19,8 +19,8 @@ absl::StatusOr<std::vector<int64_t>> Tokenizer::Encode(std::string_view text) co
   return encoding.ids();
 }
 
-absl::Status Tokenizer::Truncate(Truncation truncation, int64_t longest,
-                                 std::vector<int64_t>& ids) const {
+absl::Status Truncate(const Marks& marks, Truncation truncation, int64_t longest,
+                      std::vector<int64_t>& ids) {
   const auto most = static_cast<size_t>(longest);
   if (longest == 0 || ids.size() <= most) return absl::OkStatus();
   if (truncation == Truncation::kNone) {
@@ -28,7 +28,7 @@ absl::Status Tokenizer::Truncate(Truncation truncation, int64_t longest,
                                       " tokens that the model takes; shorten it, or ask for "
                                       "truncation (left or right)");
   }
-  const auto& [before, after, around_nothing] = marks_;
+  const auto& [before, after, around_nothing] = marks;
   const size_t all_marks = before.size() + after.size();
   // What stands between the marks is cut at one side. Ids that were dropped while the text was read
   // are missing there.

@@ -64,6 +64,11 @@ struct Marks {
   bool around_nothing = false;  // also where a text becomes nothing
 };
 
+// Leaves at most `longest` ids of a text, the marks around it among them; 0: as many as there are.
+// INVALID_ARGUMENT tells `longest`.
+absl::Status Truncate(const Marks& marks, Truncation truncation, int64_t longest,
+                      std::vector<int64_t>& ids);
+
 // Turns texts into token ids and back. Thread-safe.
 class Tokenizer {
  public:
@@ -97,10 +102,6 @@ class Tokenizer {
   absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids, bool marks = false) const {
     return DecodeIds(ids, marks);
   }
-
-  // Leaves at most `longest` ids of Encode(), the marks among them; 0: as many as there are.
-  // INVALID_ARGUMENT tells `longest`.
-  absl::Status Truncate(Truncation truncation, int64_t longest, std::vector<int64_t>& ids) const;
 
  protected:
   Tokenizer(std::string file, Marks marks, std::optional<PairTemplate> pair = std::nullopt)

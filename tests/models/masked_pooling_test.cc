@@ -36,6 +36,11 @@ constexpr const char* kLlamaSizes =
         "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 16,
         "max_position_embeddings": 42})";
 
+constexpr const char* kAnsweringSizes =
+    R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 16,
+        "max_position_embeddings": 42, "true_token_id": 3})";
+
 constexpr const char* kT5Sizes =
     R"({"vocab_size": 30, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2})";
 
@@ -97,6 +102,11 @@ const std::vector<MaskCase> kCases = {
     {"transformers.EuroBertForSequenceClassification",
      R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
          "intermediate_size": 16, "classifier_pooling": "bos"})"},
+    {"transformers.LlamaForCausalLM", kAnsweringSizes},
+    {"transformers.MistralForCausalLM", kAnsweringSizes},
+    {"transformers.Qwen2ForCausalLM", kAnsweringSizes},
+    {"transformers.Qwen3ForCausalLM", kAnsweringSizes},
+    {"transformers.Gemma3ForCausalLM", kAnsweringSizes},
     {"transformers.T5EncoderModel", kT5Sizes},
     {"transformers.MT5EncoderModel", kT5Sizes},
     {"transformers.UMT5EncoderModel", kT5Sizes},

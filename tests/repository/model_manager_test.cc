@@ -303,5 +303,16 @@ TEST_F(ModelManagerTest, CallersSeeNothingButAnswersAndMissingModels) {
   EXPECT_GT(answered, kRounds);
 }
 
+TEST_F(ModelManagerTest, TriesFilesThatGoOnChangingOnceAtATime) {
+  Write("a/1", "x");
+  Write("a/2", "broken");
+  std::string more;
+  on_load_ = [&] { WriteAll(root() + "/a/2/config.json", "{}" + (more += ' ')); };
+  Manage("latest");
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_EQ(loads_, 2);  // of the latest version, and of the one before it
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY", "a 2 UNAVAILABLE"));
+}
+
 }  // namespace
 }  // namespace linserve

@@ -242,5 +242,25 @@ TEST_F(RepositoryTest, GivesUpWhatAReplacedModelHasNotAnsweredAtTheDeadline) {
   EXPECT_TRUE(occupant_->Await(0).ok());
 }
 
+TEST_F(RepositoryTest, FindsTheOnlyModelThatIsServedBesideABrokenOne) {
+  repository_.Failed("a", 1, "no weights");
+  EXPECT_THAT(repository_.Find("", 0), IsStatus(kUnavailableCode, "no weights"));
+  repository_.Announce("b", 1);
+  EXPECT_THAT(repository_.Find("", 0), IsStatus(kUnavailableCode, "'b' is loading"));
+  Publish("b", 1);
+  EXPECT_EQ(Found("", 0), "b 1");
+}
+
+TEST_F(RepositoryTest, KnowsModelsByTheirNamesOnAHubAndByAliases) {
+  ModelRepository repository(metrics_, {{"text-embedding-3-small", "a"}, {"b", "a"}});
+  repository.Publish(Load("a", 1));
+  repository.Publish(Load("b", 1));
+  for (const char* name : {"a", "text-embedding-3-small", "org/a", "org/team/a"}) {
+    EXPECT_EQ(repository.NameOf(name), "a");
+  }
+  EXPECT_EQ(repository.NameOf("b"), "b");  // a model's own name goes before an alias
+  for (const char* name : {"", "c", "org/c", "a/"}) EXPECT_EQ(repository.NameOf(name), name);
+}
+
 }  // namespace
 }  // namespace linserve

@@ -132,7 +132,7 @@ TEST_F(PairEncoding, GivesInTurnsWhatTheWholeTextsGive) {
     const auto [of_first, of_second] =
         LongestFirst(front.size(), back.size(), static_cast<size_t>(longest - 2));
     for (auto& [ids, kept] : {std::pair(&front, of_first), std::pair(&back, of_second)}) {
-      ASSERT_TRUE(tokenizer_->Truncate(truncation, static_cast<int64_t>(kept), *ids).ok());
+      ASSERT_TRUE(Truncate(tokenizer_->marks(), truncation, static_cast<int64_t>(kept), *ids).ok());
       if (kept == 0) ids->clear();
     }
     front.push_back(8);

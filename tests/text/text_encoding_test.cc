@@ -105,7 +105,7 @@ TEST_F(Truncated, ATextThatIsTruncatedWhileItIsReadHasTheIdsOfAWholeOne) {
   for (const Truncation truncation : {Truncation::kLeft, Truncation::kRight}) {
     for (const int64_t longest : {1, 2, 3, 100, 5000}) {
       std::vector<int64_t> expected = whole;
-      ASSERT_TRUE(tokenizer_->Truncate(truncation, longest, expected).ok());
+      ASSERT_TRUE(Truncate(tokenizer_->marks(), truncation, longest, expected).ok());
       EXPECT_EQ(*Ids(text, truncation, longest), expected) << longest;
       EXPECT_EQ(unread_, truncation == Truncation::kRight) << longest;
     }

@@ -110,14 +110,14 @@ TEST(Tokenizer, SaysWhichMarkAModelHasNot) {
 TEST(Truncate, DropsTokensOnTheChosenSideOrRefuses) {
   const auto tokenizer = Marking(false, false);
   Ids ids = {11, 12, 13, 14};
-  EXPECT_TRUE(tokenizer->Truncate(Truncation::kNone, 0, ids).ok());
-  EXPECT_TRUE(tokenizer->Truncate(Truncation::kNone, 4, ids).ok());
-  const absl::Status refused = tokenizer->Truncate(Truncation::kNone, 3, ids);
+  EXPECT_TRUE(Truncate(tokenizer->marks(), Truncation::kNone, 0, ids).ok());
+  EXPECT_TRUE(Truncate(tokenizer->marks(), Truncation::kNone, 4, ids).ok());
+  const absl::Status refused = Truncate(tokenizer->marks(), Truncation::kNone, 3, ids);
   EXPECT_TRUE(absl::IsInvalidArgument(refused));
   EXPECT_THAT(refused.message(), HasSubstr("more than the 3 tokens that the model takes"));
-  EXPECT_TRUE(tokenizer->Truncate(Truncation::kRight, 3, ids).ok());
+  EXPECT_TRUE(Truncate(tokenizer->marks(), Truncation::kRight, 3, ids).ok());
   EXPECT_THAT(ids, ElementsAre(11, 12, 13));
-  EXPECT_TRUE(tokenizer->Truncate(Truncation::kLeft, 2, ids).ok());
+  EXPECT_TRUE(Truncate(tokenizer->marks(), Truncation::kLeft, 2, ids).ok());
   EXPECT_THAT(ids, ElementsAre(12, 13));
 }
 
@@ -125,7 +125,7 @@ TEST(Truncate, KeepsTheMarks) {
   const Ids whole = {kBos, 11, 12, 13, kEos};
   const auto cut = [&](Truncation truncation, int64_t longest) {
     Ids ids = whole;
-    EXPECT_TRUE(Marking(true, true)->Truncate(truncation, longest, ids).ok());
+    EXPECT_TRUE(Truncate(Marking(true, true)->marks(), truncation, longest, ids).ok());
     return ids;
   };
   EXPECT_EQ(cut(Truncation::kNone, 5), whole);
@@ -133,7 +133,7 @@ TEST(Truncate, KeepsTheMarks) {
   EXPECT_THAT(cut(Truncation::kLeft, 4), ElementsAre(kBos, 12, 13, kEos));
   EXPECT_THAT(cut(Truncation::kLeft, 3), ElementsAre(kBos, 13, kEos));
   Ids one = {11, 12, 13, kEos};
-  EXPECT_TRUE(Marking(false, true)->Truncate(Truncation::kRight, 2, one).ok());
+  EXPECT_TRUE(Truncate(Marking(false, true)->marks(), Truncation::kRight, 2, one).ok());
   EXPECT_THAT(one, ElementsAre(11, kEos));
 }
 

@@ -1,5 +1,6 @@
 #include "models/config/folder_file.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/strip.h"
@@ -13,6 +14,10 @@ nlohmann::json FolderFile(const std::string& directory, const std::string& name)
   if (document.ok()) return *std::move(document);
   if (absl::IsNotFound(document.status())) return nullptr;
   throw ConfigError(std::string(absl::StripPrefix(document.status().message(), directory + "/")));
+}
+
+bool FolderHas(const std::string& directory, const std::string& name) {
+  return std::filesystem::exists(directory + "/" + name);
 }
 
 }  // namespace linserve

@@ -9,4 +9,7 @@ namespace linserve {
 // all that reads such a folder does: its text begins with the file's name in the folder.
 nlohmann::json FolderFile(const std::string& directory, const std::string& name);
 
+// Says whether a Hugging Face folder has a file of this name.
+bool FolderHas(const std::string& directory, const std::string& name);
+
 }  // namespace linserve

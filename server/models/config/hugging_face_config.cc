@@ -12,9 +12,9 @@
 #include "core/strings/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/folder_file.h"
+#include "models/config/lm_head_folder.h"
 #include "models/config/own_code.h"
 #include "models/config/sentence_modules.h"
-#include "models/config/sparse_folder.h"
 
 namespace linserve {
 namespace {
@@ -94,6 +94,7 @@ void RefuseChanges(const json& settings, const std::string& name,
     json changes = MemberOf(settings, key);
     if (changes.is_object()) {
       changes.erase("trust_remote_code");
+      changes.erase("chat_template");  // no chat template is run here
       changes.erase(followed);
     }
     if (changes.empty()) continue;
@@ -136,6 +137,15 @@ bool IsClassifier(const json& document, const std::string& directory) {
   if (modules.is_null()) return true;
   const json task = MemberOf(TransformerSettings(directory).members, "transformer_task");
   return modules.size() == 1 && task == "sequence-classification";
+}
+
+// Says whether sentence-transformers takes the last token for the text's vector where no module
+// says otherwise: other rows of such a model have not read the whole text.
+bool IsCausalLm(const json& document) {
+  const json classes = document.value("architectures", json());
+  const bool generates = classes.is_array() && !classes.empty() && classes[0].is_string() &&
+                         classes[0].get_ref<const std::string&>().ends_with("ForCausalLM");
+  return generates && document.value("is_causal", json()) != false;
 }
 
 // Returns the class of the classifier with this encoder: BertForSequenceClassification.
@@ -269,11 +279,20 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   config.network.foreign = true;
   config.names.others_are_left_out = true;
   config.network.params.erase("serving");
+  // Vectors of a model that was trained so may be cut to these widths.
+  const json widths = MemberOf(document, "matryoshka_dimensions");
+  if (widths.is_array() && !IsClassifier(document, directory))
+    config.serving["dimensions"] = widths;
   json own = OwnServing(document);
   AddPrompts(directory, config.serving);
   const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);
   config.network.sentence = ReadSentenceModules(directory, prompted);
-  ReadSparseEncoder(TransformerSettings(directory).members, own, config);
+  if (IsCausalLm(document) && !FolderHas(directory, "modules.json")) {
+    config.network.sentence.pooling = Pooling::kLast;
+  }
+  const json transformer = TransformerSettings(directory).members;
+  ReadSparseEncoder(transformer, own, config);
+  ReadAnswers(transformer, directory, own, config);
   RefuseOwnCode(document, config.network.architecture);
   for (const DenseModule& dense : config.network.sentence.dense) {
     config.names.apart.push_back(dense.path + ".");

@@ -113,6 +113,18 @@ SpladeModule SpladeOf(const json& config, const std::string& file) {
   return splade;
 }
 
+json AnswersOf(const json& config, const std::string& file) {
+  Params params(config, file);
+  params.Choice("module_input_name", "causal_logits", {"causal_logits"});
+  json answers = json::object();
+  answers[kTrueToken] = params.NotNegative(kTrueToken, 0);
+  if (!params.Has(kTrueToken)) params.Fail(kTrueToken, "a token's id");
+  if (params.Has(kFalseToken)) answers[kFalseToken] = params.NotNegative(kFalseToken, 0);
+  params.Ignore(kFalseToken);
+  params.RefuseUnknown();
+  return answers;
+}
+
 // Is one entry of modules.json.
 struct Entry {
   std::string kind;  // the last word of its type, such as "Pooling"
@@ -191,6 +203,10 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
         found.splade = SpladeOf(config, file);
       });
+    } else if (entry.kind == "LogitScore" && !pooled && modules.size() == 2) {
+      WithConfig(directory, entry, [&](const json& config, const std::string& file) {
+        found.answers = AnswersOf(config, file);
+      });
     } else if (found.splade) {
       throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
                         " is not computed behind SpladePooling, which is to be the last one");
@@ -212,7 +228,7 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
       throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
                         " is not computed there; those that are: Transformer, Pooling, Dense "
                         "between Pooling and Normalize, Normalize behind Pooling, or "
-                        "MLMTransformer and SpladePooling");
+                        "MLMTransformer and SpladePooling, or Transformer and LogitScore");
     }
   }
   if (of_logits && !found.splade) {

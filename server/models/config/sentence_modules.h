@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,10 @@ struct SpladeModule {
   bool operator==(const SpladeModule&) const = default;
 };
 
+// Name the tokens of the words by which a re-ranker answers.
+inline constexpr const char* kTrueToken = "true_token_id";
+inline constexpr const char* kFalseToken = "false_token_id";
+
 // Holds what sentence-transformers computes behind the encoder: it pools a text's rows, takes the
 // vector through the Dense modules, and normalizes it.
 struct SentenceModules {
@@ -36,6 +41,9 @@ struct SentenceModules {
   std::vector<DenseModule> dense{};
   bool normalize = false;
   std::optional<SpladeModule> splade{};  // then nothing else is computed
+  // The arguments of a LogitScore: kTrueToken and perhaps kFalseToken. Then nothing else is,
+  // either.
+  std::optional<nlohmann::json> answers{};
 
   bool operator==(const SentenceModules&) const = default;
 };

@@ -140,7 +140,7 @@ class Collector {
            Finish(name, pass_.Output(name, all.begin, all.end), group.options)) {
         const at::Tensor host = placement_.ToHost(rows);
         for (size_t i : group.members) {
-          results[i][part] = FromAten(Cropped(host, all.begin, place, i));
+          results[i][part] = FromAtenApart(Cropped(host, all.begin, place, i));
         }
       }
       return;
@@ -189,11 +189,9 @@ class Collector {
       pooled = at::stack(each);
     }
     for (const auto& [part, vectors] : Finish(name, pooled, group.options)) {
-      const Tensor all = FromAten(placement_.ToHost(vectors));
-      const Shape one(all.shape().begin() + 1, all.shape().end());
+      const at::Tensor all = placement_.ToHost(vectors);
       for (int64_t row = 0; const size_t member : group.members) {
-        results[member][part] = all.Rows(row, row + 1).Reshaped(one);
-        ++row;
+        results[member][part] = FromAtenApart(all.select(0, row++));
       }
     }
   }

@@ -48,6 +48,28 @@ Head ClassifierHead(Family family, int64_t dim, Params& params) {
   return head;
 }
 
+int64_t TokenIdParam(Params& params, const char* key, int64_t vocabulary) {
+  const int64_t id = params.NotNegative(key, vocabulary);
+  if (id >= vocabulary) {
+    params.Fail(key, "a token's id, below vocab_size = " + std::to_string(vocabulary));
+  }
+  return id;
+}
+
+AnswerTokens AnswersParam(Family family, Params& params) {
+  AnswerTokens answers;
+  answers.vocabulary = VocabularyOf(family, params);
+  answers.yes = TokenIdParam(params, "true_token_id", answers.vocabulary);
+  if (params.Has("false_token_id")) {
+    answers.no = TokenIdParam(params, "false_token_id", answers.vocabulary);
+  }
+  if (params.Flag("tie_word_embeddings", family == Family::kGemma3)) {
+    answers.tied = "embed_tokens.weight";
+  }
+  params.RequireNone("final_logit_softcapping", "logits are not capped");
+  return answers;
+}
+
 }  // namespace
 
 std::unique_ptr<Network> MakeClassifier(Family family, Params& params) {
@@ -55,6 +77,18 @@ std::unique_ptr<Network> MakeClassifier(Family family, Params& params) {
   const int64_t dim = model->signature().outputs[0].axes.back().size;
   Head head = ClassifierHead(family, dim, params);
   return std::make_unique<HeadNetwork>(std::move(model), std::move(head));
+}
+
+std::unique_ptr<Network> MakeAnswering(Family family, Params& params) {
+  Head head{.output = kLogits,
+            .encoder = "model",
+            .input = "last_hidden_state",
+            .pooling = Pooling::kLast,
+            .layers = {},
+            .labels = {.names = {"LABEL_0"}}};
+  head.layers.push_back(
+      {.path = "lm_head", .outputs = 1, .biased = false, .answers = AnswersParam(family, params)});
+  return std::make_unique<HeadNetwork>(MakeModel(family, params), std::move(head));
 }
 
 }  // namespace linserve::llama

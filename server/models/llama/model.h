@@ -20,6 +20,11 @@ std::unique_ptr<Network> MakeModel(Family family, Params& params);
 // the last token that is not pad_token_id.
 std::unique_ptr<Network> MakeClassifier(Family family, Params& params);
 
+// Makes its …ForCausalLM as a re-ranker that answers by words: its one score is the logit of
+// true_token_id at the last token, less that of false_token_id if it is there. So does LogitScore
+// of sentence-transformers 6.2.0.
+std::unique_ptr<Network> MakeAnswering(Family family, Params& params);
+
 template <Family family>
 std::unique_ptr<Network> MakeModel(Params& params) {
   return MakeModel(family, params);
@@ -28,6 +33,11 @@ std::unique_ptr<Network> MakeModel(Params& params) {
 template <Family family>
 std::unique_ptr<Network> MakeClassifier(Params& params) {
   return MakeClassifier(family, params);
+}
+
+template <Family family>
+std::unique_ptr<Network> MakeAnswering(Params& params) {
+  return MakeAnswering(family, params);
 }
 
 }  // namespace linserve::llama

@@ -77,7 +77,7 @@ int64_t DimHeadOf(Params& params, const Usual& usual, const Options& options) {
 Options Common(Family family, Params& params) {
   const Usual usual = UsualOf(family);
   Options options;
-  options.vocabulary = params.Positive("vocab_size", usual.vocabulary);
+  options.vocabulary = VocabularyOf(family, params);
   options.dim = params.Positive("hidden_size", usual.dim);
   options.heads = params.Heads("num_attention_heads", usual.heads);
   options.inner = params.Positive("intermediate_size", usual.inner);
@@ -104,6 +104,10 @@ void ReadGemma(Params& params, Options& options) {
 }
 
 }  // namespace
+
+int64_t VocabularyOf(Family family, Params& params) {
+  return params.Positive("vocab_size", UsualOf(family).vocabulary);
+}
 
 bool Options::causal() const {
   return std::all_of(layers.begin(), layers.end(),

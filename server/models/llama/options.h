@@ -51,4 +51,7 @@ struct Options {
   static Options From(Family family, Params& params);
 };
 
+// Reads how many tokens there are. Throws ConfigError.
+int64_t VocabularyOf(Family family, Params& params);
+
 }  // namespace linserve::llama

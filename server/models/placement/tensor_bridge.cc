@@ -58,4 +58,9 @@ Tensor FromAten(const at::Tensor& tensor) {
                 held);
 }
 
+Tensor FromAtenApart(const at::Tensor& tensor) {
+  const bool is_part = tensor.is_cpu() && tensor.storage().nbytes() > 2 * tensor.nbytes();
+  return FromAten(is_part ? tensor.clone() : tensor);
+}
+
 }  // namespace linserve

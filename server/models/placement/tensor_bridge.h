@@ -13,6 +13,9 @@ at::Tensor ToAten(const Tensor& tensor);
 // Goes the other way: returns a view of the tensor's memory if it is contiguous and on the host,
 // else a copy of it.
 Tensor FromAten(const at::Tensor& tensor);
+// Does the same, but copies what is less than half of the memory that it lies in: whoever holds a
+// sequence's results is not to hold those of its whole batch.
+Tensor FromAtenApart(const at::Tensor& tensor);
 
 at::ScalarType ToScalarType(DType dtype);
 

@@ -17,6 +17,15 @@ struct HeadNorm {
   bool biased = true;
 };
 
+// Says which tokens' logits, of a language model's head [vocabulary, width], are one score: that of
+// the word that says yes, less that of the one that says no, if there is one.
+struct AnswerTokens {
+  int64_t yes = 0;
+  std::optional<int64_t> no{};
+  int64_t vocabulary = 0;
+  std::string tied{};  // the encoder's tensor that the head's weights are; empty: they are its own
+};
+
 // Is one layer of a head: y = norm(activation(x·weightᵀ + bias)).
 struct HeadLayer {
   std::string path;  // of its tensors weight and bias
@@ -24,7 +33,8 @@ struct HeadLayer {
   bool biased = true;
   Activation activation = Activation::kIdentity;
   std::optional<HeadNorm> norm{};
-  bool skip = false;  // y has x added
+  bool skip = false;                      // y has x added
+  std::optional<AnswerTokens> answers{};  // of whose weights those of its one output are made
 };
 
 // Says what makes one vector of a sequence behind an encoder.

@@ -77,7 +77,19 @@ HeadNetwork::Layer::Layer(int64_t inputs, const HeadLayer& options)
   if (kind.norm) norm.emplace(kind.outputs, kind.norm->eps, kind.norm->biased);
 }
 
-void HeadNetwork::Layer::Declare(const Scope& scope) {
+void HeadNetwork::Layer::DeclareAnswers(const Scope& scope, const Scope& body) {
+  const AnswerTokens& answers = *kind.answers;
+  at::Tensor& head = answers.tied.empty() ? own_head_ : body.Slot(answers.tied);
+  (scope / kind.path).Declare("weight", head, {answers.vocabulary, linear.inputs}, Init::kNormal);
+  scope.AfterLoading([this, &head](DType) {
+    linear.weight = head.narrow(0, kind.answers->yes, 1).to(at::kFloat);
+    if (kind.answers->no) linear.weight = linear.weight - head.narrow(0, *kind.answers->no, 1);
+    own_head_.reset();
+  });
+}
+
+void HeadNetwork::Layer::Declare(const Scope& scope, const Scope& body) {
+  if (kind.answers) return DeclareAnswers(scope, body);
   linear.Declare(scope / kind.path, /*exact=*/true);
   if (norm) norm->Declare(scope / kind.norm->path);
   // Vectors are pooled in F32, and so few that a device, too, multiplies them in it.
@@ -110,14 +122,10 @@ HeadNetwork::HeadNetwork(std::unique_ptr<Network> encoder, Head head)
 }
 
 void HeadNetwork::Declare(const Scope& scope) {
-  if (head_.encoder.empty()) {
-    encoder_->Declare(scope);
-  } else {
-    const Scope body = scope / head_.encoder;
-    body.IsBody();
-    encoder_->Declare(body);
-  }
-  for (Layer& layer : layers_) layer.Declare(scope);
+  const Scope body = head_.encoder.empty() ? scope : scope / head_.encoder;
+  if (!head_.encoder.empty()) body.IsBody();
+  encoder_->Declare(body);
+  for (Layer& layer : layers_) layer.Declare(scope, body);
 }
 
 Signature HeadNetwork::signature() const {

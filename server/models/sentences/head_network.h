@@ -35,12 +35,17 @@ class HeadNetwork : public Network {
   struct Layer {
     explicit Layer(int64_t inputs, const HeadLayer& options);
 
-    void Declare(const Scope& scope);
+    void Declare(const Scope& scope, const Scope& body);
     at::Tensor operator()(const at::Tensor& x) const;
 
     HeadLayer kind;
     Linear linear;
     std::optional<LayerNorm> norm{};
+
+   private:
+    void DeclareAnswers(const Scope& scope, const Scope& body);
+
+    at::Tensor own_head_;  // [vocabulary, inputs], until the weights are made of it
   };
 
   // Takes vectors [·, width] through the layers [first, end).

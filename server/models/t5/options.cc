@@ -73,8 +73,8 @@ Options Options::From(Family family, Params& params) {
   // The package computes any length. This is what T5 was trained with, or as long as texts get.
   options.longest =
       std::max(LongestWithoutTable(params, "n_positions", 512), params.Positive(kTokensUpTo, 1));
-  if (params.Flag("is_decoder", false)) {
-    params.Fail("is_decoder", "false: only encoders are computed");
+  for (const char* key : {"is_decoder", "is_causal"}) {
+    if (params.Flag(key, false)) params.Fail(key, "false: only encoders are computed");
   }
   for (const char* key : kOfOthers) params.Ignore(key);
   return options;

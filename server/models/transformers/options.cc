@@ -129,8 +129,15 @@ Options Albert(Params& params) {
 Options DistilBert(Params& params) {
   Options options{.family = Family::kDistilBert};
   options.vocabulary = params.Positive("vocab_size", 30522);
-  SetSizes(options, params, "dim", "n_heads", "hidden_dim");
-  options.layers.resize(static_cast<size_t>(params.Depth("n_layers", 6)));
+  // What other models call these sizes goes before its own names, as in the package.
+  const auto name = [&](const char* others, const char* own) {
+    return params.Has(others) ? others : own;
+  };
+  SetSizes(options, params, name("hidden_size", "dim"), name("num_attention_heads", "n_heads"),
+           "hidden_dim");
+  const char* depth = name("num_hidden_layers", "n_layers");
+  options.layers.resize(static_cast<size_t>(params.Depth(depth, 6)));
+  RefuseIf(params, "is_causal");
   options.activation = ActivationParam(params, "activation");
   options.positions = params.Positive("max_position_embeddings", 512);
   return options;
@@ -171,6 +178,9 @@ Options Nystromformer(Params& params) {
   options.positions = longest + options.unused_positions;
   options.types = params.Positive("type_vocab_size", 2);
   options.landmarks = LandmarksOf(params, longest);
+  if (options.landmarks.count > 0 && params.IsNone("pad_token_id")) {
+    params.Fail("pad_token_id", "the token that fills segments");
+  }
   options.pad_token = params.NotNegative("pad_token_id", 1);
   if (options.landmarks.count > 0 && options.pad_token >= options.vocabulary) {
     params.Fail("pad_token_id", "less than vocab_size = " + std::to_string(options.vocabulary));

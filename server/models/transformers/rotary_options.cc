@@ -33,10 +33,11 @@ double Theta(Params& params, const char* key, Params* by_type, const char* type,
 
 std::vector<LayerKind> ModernBertLayers(Params& params) {
   const auto depth = static_cast<size_t>(params.Depth("num_hidden_layers", 22));
-  RefuseScaling(params.Object("rope_scaling"));
   Params* by_type = params.Object("rope_parameters");
-  RefuseScaling(by_type);
-  if (by_type != nullptr) by_type->RequireNone("rope_theta", "it is said for each type of layers");
+  for (Params* rope : {params.Object("rope_scaling"), by_type}) {
+    RefuseScaling(rope);
+    if (rope != nullptr) rope->RequireNone("rope_theta", "it is said for each type of layers");
+  }
   const LayerKind global{.theta =
                              Theta(params, "global_rope_theta", by_type, "full_attention", 160000)};
   const LayerKind local{
@@ -101,14 +102,23 @@ struct RotaryKeys {
   const char* longest = "max_position_embeddings";
 };
 
+// Returns what says of the positions, by its name or an older one; nullptr: nothing does.
+Params* RopeOf(Params& params) {
+  Params* scaling = params.Object("rope_scaling");
+  RefuseScaling(scaling);
+  Params* rope = params.Object("rope_parameters");
+  return rope != nullptr ? rope : scaling;
+}
+
 // Reads what NomicBert and GTE have in common. `usual` holds what is not said otherwise.
-Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys, Params& params) {
+Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys, Params* rope,
+               Params& params) {
   Options options = usual;
   options.vocabulary = params.Positive("vocab_size", usual.vocabulary);
   SetSizes(options, params, keys.dim, keys.heads, keys.inner);
   CheckHalves(options, params, keys.dim);
   const double theta = params.Number(keys.theta, usual_theta, 1, kLargestTheta);
-  const LayerKind kind{.theta = ThetaOf(params.Object("rope_parameters"), theta)};
+  const LayerKind kind{.theta = ThetaOf(rope, theta)};
   options.layers.assign(static_cast<size_t>(params.Depth(keys.depth, 12)), kind);
   options.longest = LongestWithoutTable(params, keys.longest, usual.longest);
   options.types = params.NotNegative("type_vocab_size", usual.types);
@@ -128,9 +138,9 @@ Options NomicBert(Params& params) {
                       .attention_bias = false,
                       .outer_bias = false};
   constexpr double kTheta = 1000;
-  RefuseScaling(params.Object("rope_scaling"));
+  Params* rope = RopeOf(params);
   if (!params.Has("n_embd")) {
-    Options options = Rotary(usual, kTheta, {}, params);
+    Options options = Rotary(usual, kTheta, {}, rope, params);
     options.activation = ActivationParam(params, "hidden_act", "silu");
     return options;
   }
@@ -143,7 +153,7 @@ Options NomicBert(Params& params) {
                             .eps = "layer_norm_epsilon",
                             .theta = "rotary_emb_base",
                             .longest = "n_positions"},
-                           params);
+                           rope, params);
   const auto round_up = [](int64_t& size, int64_t multiple) {
     size = (size + multiple - 1) / multiple * multiple;
   };
@@ -177,7 +187,8 @@ void ScaleByNtk(Params& scaling, Options& options) {
 // Reads GTE as its authors publish it (Alibaba-NLP/new-impl), before transformers had the class.
 Options PublishedGte(Params& params) {
   const Options usual{.family = Family::kGte, .vocabulary = 30528, .longest = 2048, .types = 1};
-  Options options = Rotary(usual, /*usual_theta=*/10000, {}, params);
+  Options options =
+      Rotary(usual, /*usual_theta=*/10000, {}, params.Object("rope_parameters"), params);
   options.activation = ActivationParam(params, "hidden_act");
   params.Choice("position_embedding_type", "rope", {"rope"});
   params.Choice("layer_norm_type", "layer_norm", {"layer_norm"});
@@ -195,8 +206,7 @@ Options Gte(Params& params) {
   if (params.Flag("logn_attention_scale", false)) params.Fail("logn_attention_scale", "false");
   if (params.Text("model_type", "gte") == "new") return PublishedGte(params);
   const Options usual{.family = Family::kGte, .vocabulary = 250048, .longest = 8192, .types = 1};
-  RefuseScaling(params.Object("rope_scaling"));
-  Options options = Rotary(usual, /*usual_theta=*/160000, {}, params);
+  Options options = Rotary(usual, /*usual_theta=*/160000, {}, RopeOf(params), params);
   options.activation = ActivationParam(params, "hidden_act");
   return options;
 }

@@ -179,6 +179,7 @@ nlohmann::json ToJson(const ModelReport& report, const AsServed& served) {
                    {"normalize", serving.normalize},
                    {"prompts", serving.prompts},
                    {"default_prompt", serving.default_prompt},
+                   {"pair_template", serving.pair_template},
                    {"stripped_prefix", report.prefix},
                    {"left_out", report.left_out},
                    {"difference", report.difference},

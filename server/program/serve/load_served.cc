@@ -82,6 +82,19 @@ void LogReady(const ModelDirectory& directory, const ServedModel& model, const S
        {"seconds", seconds}});
 }
 
+// Returns the text in which pairs are written; nullopt if they are not.
+absl::StatusOr<std::optional<PairText>> PairTextOf(const ServingOptions& serving,
+                                                   const Tokenizer* tokenizer) {
+  if (serving.pair_template.empty()) return std::nullopt;
+  if (tokenizer == nullptr) {
+    return absl::InvalidArgumentError(
+        "pair_template is for models that take texts, and this one has no tokenizer");
+  }
+  auto pair = PairText::Parse(serving.pair_template, *tokenizer);
+  if (!pair.ok()) return pair.status();
+  return *std::move(pair);
+}
+
 absl::Status CheckDimensions(const std::vector<int64_t>& dimensions, const ModelInfo& info) {
   const std::vector<Axis>& axes = info.signature.outputs[0].axes;
   const int64_t width = axes.empty() ? 0 : axes.back().size;
@@ -114,6 +127,8 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
       return CheckTokenizer(path, *own, signature);
     };
   }
+  auto pair_text = PairTextOf(plan->serving, tokenizer->get());
+  if (!pair_text.ok()) return pair_text.status();
   EngineOptions options = plan->serving.ForEngine(plan->replicas);
   options.name = directory.name + "/" + std::to_string(directory.version);
   options.sessions.budget = context.sessions;
@@ -134,6 +149,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->text_limit_origin = plan->serving.text_limit_origin;
   model->prompts = plan->serving.prompts;
   model->default_prompt = plan->serving.default_prompt;
+  model->pair_text = *std::move(pair_text);
   model->dimensions = plan->serving.dimensions;
   model->threads = plan->load.threads;
   model->processor = context.devices.accelerators() > 0
@@ -163,6 +179,7 @@ absl::StatusOr<CheckedModel> CheckServed(const ModelDirectory& directory, const 
   if (fit.ok() && *tokenizer != nullptr) {
     fit = CheckTokenizer(directory.path, **tokenizer, report->info.signature);
   }
+  if (fit.ok()) fit = PairTextOf(plan->serving, tokenizer->get()).status();
   if (!fit.ok()) return fit;
   return CheckedModel{report->info, *weights, plan->replicas, *tokenizer != nullptr};
 }

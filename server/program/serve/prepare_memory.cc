@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/system/memory.h"
+#include "program/option_flags.h"
 #include "program/serve/load_served.h"
 #include "program/serve/memory_plan.h"
 #include "telemetry/log.h"
@@ -44,8 +45,11 @@ std::shared_ptr<SessionBudget> PrepareMemory(Config& config,
   const bool on_host = devices.accelerators() == 0;
   const auto chosen = config.repository.versions.Choose(found);
   std::vector<int64_t> models;
+  int64_t cache = 0;
   for (const ModelDirectory& directory : chosen) {
     if (on_host) models.push_back(WeightBytesOf(directory, config, devices));
+    const auto serving = ServingOptionsFor(directory.path, config.serving);
+    cache += serving.ok() ? serving->cache_bytes : 0;
   }
   const auto process = ReadProcessStat();
   const double resident = process ? process->resident_bytes : 0;
@@ -54,7 +58,7 @@ std::shared_ptr<SessionBudget> PrepareMemory(Config& config,
                  {.inflight = config.grpc.inflight.max_bytes,
                   .sessions = config.serving.max_session_bytes,
                   .weights = on_host ? config.repository.max_model_bytes : 0,
-                  .cache = config.serving.cache_bytes * static_cast<int64_t>(chosen.size())});
+                  .cache = cache});
   Tell(plan, metrics);
   config.grpc.inflight.max_bytes = plan.inflight;
   config.serving.max_session_bytes = plan.sessions;

@@ -226,7 +226,7 @@ absl::Status RunServer(Settings& settings) {
   if (!prepared.ok()) return prepared.status();
   LiveConfig live(settings, config);
   const LoadContext loading{live, prepared->devices, metrics, prepared->sessions};
-  ModelRepository repository(metrics);
+  ModelRepository repository(metrics, config.repository.aliases);
   std::atomic<Phase> phase = Phase::kLoading;
   signals.Watch();
   auto grpc = StartGrpc(config, repository, metrics);

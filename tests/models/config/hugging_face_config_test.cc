@@ -302,5 +302,13 @@ TEST_F(HuggingFaceTest, WithScaledPositionsIsRefused) {
   EXPECT_THAT(Error(), HasSubstr("logn_attention_scale"));
 }
 
+TEST_F(HuggingFaceTest, VectorsMayBeCutToTheWidthsThatTheModelWasTrainedFor) {
+  EXPECT_FALSE(Serving().contains("dimensions"));
+  WriteConfig({{"matryoshka_dimensions", {4, 2}}});
+  EXPECT_EQ(Serving()["dimensions"], json({4, 2}));
+  WriteConfig({{"matryoshka_dimensions", {4, 2}}, {"serving", {{"dimensions", {6}}}}});
+  EXPECT_EQ(Serving()["dimensions"], json({6}));
+}
+
 }  // namespace
 }  // namespace linserve

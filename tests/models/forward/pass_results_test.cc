@@ -54,5 +54,29 @@ TEST(PassResults, OfAlternatingOptionsAskForTheRowsOfABatchOnce) {
   EXPECT_LE(pass.asked(), layout.rows + kSequences);
 }
 
+// Whoever does not read his results holds them, and there is room for no more than them.
+TEST(PassResults, OfASequenceHoldNoMemoryOfTheOthers) {
+  const c10::InferenceMode no_autograd;
+  Signature signature;
+  const Axis length = Axis::Ragged('n');
+  signature.inputs = {{.name = "x", .kind = InputKind::kToken, .axes = {length}, .vocabulary = 9}};
+  signature.outputs = {{.name = "y", .axes = {length, Axis::Fixed(3)}}};
+  PlacedLayout layout;
+  layout.rows = 1001;
+  layout.starts = {0, 1};
+  layout.lengths = {1, 1000};
+  for (const Pooling pooling : {Pooling::kNone, Pooling::kMean}) {
+    std::vector<Wanted> wanted(2);
+    for (Wanted& one : wanted) one.options.pooling = pooling;
+    CountingPass pass;
+    const auto results =
+        ResultsOf(pass, signature, Placement(at::kCPU), {{'n', layout}}, wanted, [] {});
+    const auto held = std::static_pointer_cast<const at::Tensor>(results[0].at("y").owner());
+    EXPECT_LE(held->storage().nbytes(), 2 * results[0].at("y").byte_size());
+    EXPECT_EQ(results[0].at("y").data<float>()[0], 0);
+    EXPECT_EQ(results[1].at("y").data<float>()[0], pooling == Pooling::kNone ? 1 : 500.5F);
+  }
+}
+
 }  // namespace
 }  // namespace linserve

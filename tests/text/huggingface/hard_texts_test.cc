@@ -64,7 +64,7 @@ TEST_P(HardJsonTexts, AreNotReadToTheirEndWhereTheFirstTokensAreWanted) {
   EXPECT_LT(std::numeric_limits<size_t>::max() - budget, 300U << 10);
   ASSERT_TRUE(encoding.Finish().ok());
   std::vector<int64_t> expected = *tokenizer_->Encode(Repeated("the server of texts ", 1 << 10));
-  ASSERT_TRUE(tokenizer_->Truncate(Truncation::kRight, 20, expected).ok());
+  ASSERT_TRUE(Truncate(tokenizer_->marks(), Truncation::kRight, 20, expected).ok());
   EXPECT_EQ(encoding.ids(), expected);
 }
 

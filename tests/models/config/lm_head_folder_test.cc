@@ -156,5 +156,102 @@ TEST_F(SparseFolderTest, OptionContradictsModulesBehindThePooling) {
   EXPECT_THAT(Error(), HasSubstr("\"pooling\" is \"splade\", but modules.json has modules behind"));
 }
 
+constexpr const char* kTinyQwen =
+    R"({"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 4, "intermediate_size": 16,
+        "max_position_embeddings": 12, "tie_word_embeddings": true})";
+
+// A folder of a re-ranker that answers by words, as a language model lies on the hub.
+class AnsweringFolderTest : public HuggingFaceFixture {
+ protected:
+  AnsweringFolderTest() {
+    Write(folder_, "config.json", "");
+    const std::string made = Directory("transformers.Qwen3Model", kTinyQwen);
+    const auto file = ReadSafetensors(made + "/model.safetensors");
+    TensorMap tensors;
+    for (const auto& [name, tensor] : file->tensors) tensors["model." + name] = tensor;
+    EXPECT_TRUE(WriteSafetensors(folder_ + "/model.safetensors", tensors).ok());
+    WriteConfig(json::object());
+  }
+
+  void WriteConfig(const json& serving, const json& more = json::object()) {
+    json config = json::parse(kTinyQwen);
+    config.update({{"model_type", "qwen3"}, {"architectures", {"Qwen3ForCausalLM"}}});
+    config.update(more);
+    if (!serving.empty()) config["serving"] = serving;
+    Write(folder_, "config.json", config.dump());
+  }
+
+  float Score() { return Compute(*Load(folder_), {item_})[0].at("logits").data<float>()[0]; }
+};
+
+TEST_F(AnsweringFolderTest, IsAnEncoderUnlessItIsToldWhichTokensAreTheAnswers) {
+  EXPECT_EQ(ReadModelDirectory(folder_)->network.architecture, "transformers.Qwen3Model");
+  WriteConfig({{"true_token_id", 3}, {"false_token_id", 5}});
+  const auto model = Load(folder_);
+  EXPECT_EQ(model->info().architecture, "transformers.Qwen3ForCausalLM");
+  EXPECT_EQ(*model->info().labels, std::vector<std::string>{"LABEL_0"});
+  EXPECT_FALSE(Serving().contains("true_token_id"));
+}
+
+TEST_F(AnsweringFolderTest, IsPooledByItsLastTokenUnlessItsRowsSeeEachOther) {
+  EXPECT_EQ(Serving()["pooling"], "last");
+  WriteConfig(json::object(), {{"is_causal", false}});
+  EXPECT_EQ(Serving()["pooling"], "mean");
+  WriteConfig(json::object(), {{"architectures", {"Qwen3Model"}}});
+  EXPECT_EQ(Serving()["pooling"], "mean");
+}
+
+TEST_F(AnsweringFolderTest, ScoresTheOneTokenLessTheOther) {
+  const auto alone = [&](int token) {
+    WriteConfig({{"true_token_id", token}});
+    return Score();
+  };
+  const float yes = alone(3);
+  const float no = alone(5);
+  WriteConfig({{"true_token_id", 3}, {"false_token_id", 5}});
+  EXPECT_NE(yes, no);
+  EXPECT_NEAR(Score(), yes - no, 1e-5);
+}
+
+TEST_F(AnsweringFolderTest, OfSentenceTransformersSaysItInItsModules) {
+  const std::string type = "sentence_transformers.cross_encoder.modules.logit_score.LogitScore";
+  Write(folder_, "modules.json",
+        json{{{"path", ""}, {"type", "sentence_transformers.base.modules.transformer.Transformer"}},
+             {{"path", "1_LogitScore"}, {"type", type}}}
+            .dump());
+  WriteModule(
+      "1_LogitScore",
+      {{"true_token_id", 3}, {"false_token_id", nullptr}, {"module_input_name", "causal_logits"}});
+  Write(folder_, "sentence_bert_config.json", R"({"transformer_task": "text-generation"})");
+  const float score = Score();
+  std::filesystem::remove(folder_ + "/modules.json");
+  EXPECT_THAT(Error(), HasSubstr("LogitScore alone makes a score"));
+  std::filesystem::remove(folder_ + "/sentence_bert_config.json");
+  WriteConfig({{"true_token_id", 3}});
+  EXPECT_EQ(Score(), score);
+}
+
+TEST_F(AnsweringFolderTest, WithAChatTemplateWantsTheTextInWhichPairsAreWritten) {
+  Write(folder_, "chat_template.jinja", "{{ messages }}");
+  EXPECT_EQ(Error(), "");
+  WriteConfig({{"true_token_id", 3}});
+  EXPECT_THAT(Error(), AllOf(HasSubstr("pair_template"), HasSubstr("{document}")));
+  WriteConfig({{"true_token_id", 3}, {"pair_template", "{query} {document}"}});
+  EXPECT_EQ(Error(), "");
+}
+
+TEST_F(AnsweringFolderTest, WhatIsNoTokenOrNoLanguageModelIsRefused) {
+  WriteConfig({{"true_token_id", 20}});
+  EXPECT_THAT(Error(),
+              HasSubstr("\"true_token_id\" is 20, expected a token's id, below vocab_size"));
+  WriteConfig({{"true_token_id", "yes"}});
+  EXPECT_THAT(Error(), HasSubstr("'true_token_id' is \"yes\", expected a token's id"));
+  WriteConfig({{"false_token_id", 2}});
+  EXPECT_THAT(Error(), HasSubstr("true_token_id"));
+  WriteConfig({{"true_token_id", 3}}, {{"model_type", "eurobert"}});
+  EXPECT_THAT(Error(), HasSubstr("scores of answers are not made of transformers.EuroBertModel"));
+}
+
 }  // namespace
 }  // namespace linserve
