@@ -198,6 +198,9 @@ void Router::AddStatus() {
     if (request.Header("accept").find("text/html") != std::string::npos) return StatusPage();
     HttpReply reply = GuardedPage(request, "application/json", handlers_.status_json);
     reply.headers.emplace_back("Vary", "Accept");
+    // Who asks for no form of it may be a load balancer, or a probe of text-embeddings-inference.
+    const bool reads = request.Header("accept").find("json") != std::string::npos;
+    if (!reads && !handlers_.ready().ok()) reply.status = 503;
     return reply;
   };
   AddPage("/", status, /*health=*/false);

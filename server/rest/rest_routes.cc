@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "core/strings/quote.h"
 #include "core/threads/guarded.h"
 #include "http/http_limits.h"
 #include "rest/calls/http_errors.h"
@@ -19,6 +20,7 @@
 #include "rest/openai/openai_embeddings.h"
 #include "rest/openai/openai_form.h"
 #include "rest/openai/v1_rerank.h"
+#include "rest/openai/v1_score.h"
 #include "rpc/calls/call_context.h"
 #include "serving/admission.h"
 
@@ -27,6 +29,14 @@ namespace {
 
 // Matches MODEL, and perhaps its version.
 constexpr const char* kModel = "/v2/models/([^/]+)(?:/versions/([^/]+))?";
+
+// Answers for Triton's extensions that are not there, which a client would take for a wrong
+// address.
+HttpReply NoExtension(const RestCall& call) {
+  return ErrorReply(absl::UnimplementedError(
+      "the extension " + Quoted(call.http.captures.at(0)) +
+      " is not supported; tensors are sent in the body, and GET /v2 lists the extensions"));
+}
 
 // Returns how much of a body is JSON; the rest is binary data.
 int64_t JsonBytes(const HttpRequest& request, bool binary) {
@@ -103,7 +113,7 @@ HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std:
 }
 
 std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
-  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings", "/v1/rerank"}) {
+  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings", "/v1/rerank", "/v1/score"}) {
     context.metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   const std::string model = kModel;
@@ -123,10 +133,15 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   add("POST", "/v2/repository/index", RepositoryIndex, {.right = std::nullopt});
   add("POST", "/v2/repository/models/([^/]+)/load", LoadModel, {.right = Right::kControl});
   add("POST", "/v2/repository/models/([^/]+)/unload", UnloadModel, {.right = Right::kControl});
+  for (const char* method : {"GET", "POST"}) {
+    add(method, "/v2/(?:models/[^/]+/)?(systemsharedmemory|cudasharedmemory|trace|logging)(?:/.*)?",
+        NoExtension);
+  }
   add("GET", "/v1/models", OpenAiModels);
-  add("GET", "/v1/models/([^/]+)", OpenAiModel);
+  add("GET", "/v1/models/(.+)", OpenAiModel);
   for (const char* path : {"/v1/embeddings", "/embeddings"}) add("POST", path, OpenAiEmbeddings);
   for (const char* path : {"/v1/rerank", "/v2/rerank"}) add("POST", path, V1Rerank);
+  for (const char* path : {"/v1/score", "/score"}) add("POST", path, V1Score);
   return routes;
 }
 
@@ -134,6 +149,7 @@ std::vector<HttpForm> RestForms() {
   return {OpenAiForm("/v1/"),
           OpenAiForm("/v2/rerank"),
           OpenAiForm("/embeddings"),
+          OpenAiForm("/score"),
           {.prefix = "/", .begin = NameRequest, .end = NameReply}};
 }
 

@@ -124,6 +124,14 @@ struct GrpcServer::Impl {
     for (const std::string& service : ComputingServices()) Tell(service, ready);
   }
 
+  // Tells whoever asks for a model that the server is about to end.
+  void Leave() ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mutex) {
+    context.leaving = true;
+    for (const auto& [service, serving] : health) {
+      if (service.starts_with(kOfModels)) Tell(service, false);
+    }
+  }
+
   ServiceContext context;
   EmbeddingService embedding;
   InferenceService inference;
@@ -259,6 +267,7 @@ void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manag
 
 void GrpcServer::SetServing(bool serving) {
   MutexLock lock(impl_->health_mutex);
+  if (impl_->serves && !serving) impl_->Leave();  // it begins to end
   impl_->serves = serving;
   impl_->TellServing();
 }
@@ -271,7 +280,7 @@ void GrpcServer::SetModelsReady(bool ready) {
 
 void GrpcServer::SetModelServing(const std::string& model, bool serving) {
   MutexLock lock(impl_->health_mutex);
-  impl_->Tell(std::string(kOfModels) + model, serving && !impl_->context.draining);
+  impl_->Tell(std::string(kOfModels) + model, serving && !impl_->context.leaving);
 }
 
 void GrpcServer::SetLive(bool live) {
@@ -284,9 +293,7 @@ void GrpcServer::Drain() {
   {
     MutexLock lock(impl_->health_mutex);
     impl_->context.draining = true;
-    for (const auto& [service, serving] : impl_->health) {
-      if (service.starts_with(kOfModels)) impl_->Tell(service, false);
-    }
+    impl_->Leave();
   }
   impl_->drained_under_load = impl_->context.inflight->requests() > 0;
   impl_->context.streams.DrainAll();

@@ -51,7 +51,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
                                                              const std::string& given,
                                                              int64_t version,
                                                              const std::string& named_by) {
-  const std::string name = given.empty() ? caller.OnlyModel() : given;
+  const std::string name = given.empty() ? caller.OnlyModel() : service.repository.NameOf(given);
   if (!name.empty()) {
     if (absl::Status status = CheckModel(service, caller, name); !status.ok()) return status;
   }

@@ -1,7 +1,5 @@
 #include "serving/model_kind.h"
 
-#include <string>
-
 #include "core/strings/quote.h"
 
 namespace linserve {
@@ -36,6 +34,16 @@ ModelKind KindOf(const ServedModel& model) {
   }
   const bool sparse = info.signature.outputs[0].name == kSparseEmbedding;
   return sparse ? ModelKind::kSparse : ModelKind::kEmbedding;
+}
+
+std::string OnlyModelOf(const ServiceContext& service, const Caller& caller, ModelKind kind) {
+  std::string only;
+  for (const auto& model : service.repository.List()) {
+    if (KindOf(*model) != kind || !caller.Sees(model->name) || model->name == only) continue;
+    if (!only.empty()) return "";
+    only = model->name;
+  }
+  return only;
 }
 
 absl::Status CheckEmbeds(const ServedModel& model) {

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
+#include "access/caller.h"
 #include "repository/repository.h"
+#include "serving/service_context.h"
 
 namespace linserve {
 
@@ -13,6 +16,10 @@ namespace linserve {
 enum class ModelKind : uint8_t { kEmbedding, kSparse, kClassifier, kReranker };
 
 ModelKind KindOf(const ServedModel& model);
+
+// Returns the name of the only model of this kind that the caller may use, for requests that name
+// none where there are several; "" if there is none, or more than one.
+std::string OnlyModelOf(const ServiceContext& service, const Caller& caller, ModelKind kind);
 
 // These return OK if the model is of the kind that a request needs. UNIMPLEMENTED says what kind it
 // is of, and what to ask it instead.

@@ -30,6 +30,8 @@ struct ServiceContext {
   // Loads and unloads models for callers; null if callers may not.
   std::atomic<ModelManager*> manager{nullptr};
   std::atomic<bool> ready{false};
+  // Calls should go elsewhere from now on, and are still taken; with `draining` they are not.
+  std::atomic<bool> leaving{false};
   std::atomic<bool> draining{false};
 };
 

@@ -48,7 +48,7 @@ class RestBounds : public RestTest {
 // Return the status of a reply to a body that is no request, and to one of too many sequences:
 // text-embeddings-inference has its own.
 int CodeOfFaults(const std::string& path) { return path.starts_with("/v") ? 400 : 422; }
-int CodeOfTooMany(const std::string& path) { return path.starts_with("/v") ? 400 : 413; }
+int CodeOfTooMany(const std::string& path) { return path.starts_with("/v") ? 400 : 422; }
 
 std::string Repeated(size_t count, const std::string& text) {
   std::string all;

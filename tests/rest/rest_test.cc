@@ -359,5 +359,53 @@ TEST_F(RestTest, CountsTheRequestsThatItRefuses) {
   }
 }
 
+class RestOutputsTest : public RestTest {
+ protected:
+  RestOutputsTest() : RestTest({.text = true}) {}
+};
+
+TEST_F(RestOutputsTest, AreThoseThatAreAskedForInTheirOrder) {
+  const auto outputs = [&](const std::vector<std::string>& asked) {
+    json request = ThreeTokens();
+    for (const std::string& name : asked) request["outputs"].push_back(json{{"name", name}});
+    std::vector<std::string> given;
+    for (const json& output : Post(kInfer, request.dump()).parsed["outputs"]) {
+      given.push_back(output["name"]);
+    }
+    return given;
+  };
+  for (const std::vector<std::string>& asked :
+       {std::vector<std::string>{"tokens", "y"}, {"y", "tokens"}, {"y"}}) {
+    EXPECT_EQ(outputs(asked), asked);
+  }
+  EXPECT_EQ(outputs({"tokens"}), (std::vector<std::string>{"tokens", "y"}));
+}
+
+TEST_F(RestTest, TakesTokenIdsByTheNameThatHuggingFacesExportsHave) {
+  json request = ThreeTokens();
+  request["inputs"][0]["name"] = "input_ids";
+  EXPECT_EQ(Post(kInfer, request.dump()).parsed["outputs"],
+            Post(kInfer, ThreeTokens().dump()).parsed["outputs"]);
+}
+
+TEST_F(RestTest, AModelOfAServerThatIsAboutToEndIsNotReadyAndAnswers) {
+  EXPECT_EQ(Get("/v2/models/tokens/ready").status, 200);
+  server_.grpc().SetServing(true);
+  EXPECT_EQ(Get("/v2/models/tokens/ready").status, 200);
+  server_.grpc().SetServing(false);
+  EXPECT_EQ(Get("/v2/models/tokens/ready").status, 503);
+  EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200);
+}
+
+TEST_F(RestTest, NamesTheExtensionsThatItDoesNotHave) {
+  for (const char* path :
+       {"/v2/systemsharedmemory/status", "/v2/cudasharedmemory/region/a/register",
+        "/v2/trace/setting", "/v2/models/tokens/trace/setting", "/v2/logging"}) {
+    const Reply reply = Post(path, "{}");
+    EXPECT_EQ(reply.status, 501) << path;
+    EXPECT_THAT(reply.body, HasSubstr("is not supported")) << path;
+  }
+}
+
 }  // namespace
 }  // namespace linserve

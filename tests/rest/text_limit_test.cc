@@ -31,7 +31,7 @@ TEST_F(TextLimit, IsWhatTheDescriptionTells) {
 
 TEST_F(TextLimit, RefusesLongerTextsThatAreNotToBeCut) {
   const Reply refused = Embed({{"truncate", false}});
-  EXPECT_EQ(refused.status, 413);
+  EXPECT_EQ(refused.status, 422);
   EXPECT_THAT(refused.body, HasSubstr("more than the 5 tokens"));
   EXPECT_THAT(refused.body, HasSubstr("so says max_text_tokens"));
   EXPECT_EQ(Embed({{"truncate", true}}).status, 200);

@@ -118,7 +118,7 @@ HttpReply ModelReady(const RestCall& call) {
   const auto model = FindInferModel(call.service, *call.caller, call.http.captures.at(0),
                                     call.http.captures.at(1));
   if (!model.ok()) return ErrorReply(model.status());
-  if (call.service.draining) return ErrorReply(DrainingError());
+  if (call.service.leaving) return ErrorReply(DrainingError());
   return JsonReply({{"name", (*model)->name}, {"ready", true}});
 }
 

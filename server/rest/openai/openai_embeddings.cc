@@ -80,6 +80,8 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
        {"truncate", [&] { return ReadTruncate(reader, query.truncation); }},
        {"truncate_prompt_tokens", [&] { return ReadMostTokens(reader, most_tokens); }},
        {"encoding_format", [&] { return ReadName(reader, "encoding_format", encoding); }},
+       {"prompt_name", [&] { return ReadName(reader, "prompt_name", query.prompt_name); }},
+       {"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
        {"dimensions", [&] { return ReadPositive(reader, "dimensions", query.dimensions); }}});
   if (status.ok()) status = OfParameter(CheckEncoding(encoding), "encoding_format");
   if (status.ok() && most_tokens && query.truncation.truncate == false) {

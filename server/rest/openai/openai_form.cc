@@ -66,7 +66,10 @@ HttpReply OpenAiError(const absl::Status& status) {
     words.code = "model_not_found";  // there is nothing else to be found
     parameter = "model";
   }
-  return ErrorReply(status, ErrorObject(MessageOf(status), words, parameter));
+  HttpReply reply = ErrorReply(status, ErrorObject(MessageOf(status), words, parameter));
+  // OpenAI's clients try again what is 5xx, and it is the caller who asked the wrong model.
+  if (absl::IsUnimplemented(status)) reply.status = 400;
+  return reply;
 }
 
 HttpForm OpenAiForm(const std::string& prefix) {

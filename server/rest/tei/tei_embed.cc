@@ -13,6 +13,7 @@
 #include "rest/json/tensor_json.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
+#include "rest/tei/tei_reply.h"
 
 namespace linserve {
 namespace {
@@ -37,11 +38,11 @@ absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& read
                                           const std::vector<JsonMember>& further) {
   const int64_t most = call.service.limits.max_sequences_per_request;
   std::vector<JsonMember> members = TextMembers(reader, query.truncation, query.prompt_name);
+  members.insert(members.end(), further.begin(), further.end());
+  members.push_back(ParametersOf(reader, members));
   members.push_back(
       {"inputs", [&] { return ReadInputs(reader, "inputs", most, query.sequences); }});
   members.push_back({"model", [&] { return ReadName(reader, "model", query.model); }});
-  members.push_back(NoParameters(reader));
-  members.insert(members.end(), further.begin(), further.end());
   const absl::Status read = ReadBody(reader, members);
   absl::Status whole = CheckThere(read, CountOf(query) > 0, "inputs");
   if (!whole.ok()) return whole;
@@ -78,19 +79,11 @@ absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
   query.answer_bytes = 0;  // a vector becomes one number
   Texts texts;
   JsonReader reader(call.http.body, WantedBy(call));
-  const auto read_parameters = [&] {
-    if (reader.Next() == JsonReader::Kind::kNull) return reader.Skip().status();
-    absl::Status object =
-        reader.Expect(JsonReader::Kind::kObject, "'parameters': expected an object");
-    return object.ok()
-               ? ReadMembers(reader, TextMembers(reader, query.truncation, query.prompt_name))
-               : object;
-  };
   const int64_t most = call.service.limits.max_sequences_per_request;
-  const absl::Status status =
-      ReadBody(reader, {{"inputs", [&] { return ReadCompared(reader, most, texts); }},
-                        {"parameters", read_parameters},
-                        {"model", [&] { return ReadName(reader, "model", query.model); }}});
+  const absl::Status status = ReadBody(
+      reader, {{"inputs", [&] { return ReadCompared(reader, most, texts); }},
+               ParametersOf(reader, TextMembers(reader, query.truncation, query.prompt_name)),
+               {"model", [&] { return ReadName(reader, "model", query.model); }}});
   absl::Status whole = CheckThere(status, !texts.empty(), "inputs");
   if (!whole.ok()) return whole;
   query.sequences = std::move(texts);
@@ -111,7 +104,7 @@ HttpReply AskForVectors(
     if (!written.ok()) return written;
     return HttpReply{.body = std::move(text += ']'), .packable = true};
   };
-  return ReplyWith<Embeddings>(Ask<EmbeddingsRequestState>(call, rpc, read), TeiError, write);
+  return TeiReply<Embeddings>(call, Ask<EmbeddingsRequestState>(call, rpc, read), write);
 }
 
 // Appends the weights that are not 0, each with the place of its word.
@@ -202,7 +195,7 @@ HttpReply TeiEmbedSparse(const RestCall& call) {
 HttpReply TeiSimilarity(const RestCall& call) {
   const auto embeddings =
       Ask<EmbeddingsRequestState>(call, "/similarity", [&] { return ReadSimilarity(call); });
-  return ReplyWith<Embeddings>(embeddings, TeiError, WriteSimilarity);
+  return TeiReply<Embeddings>(call, embeddings, WriteSimilarity);
 }
 
 }  // namespace linserve

@@ -12,7 +12,6 @@ namespace linserve {
 namespace {
 
 constexpr const char* kEmpty = "linserve/empty";
-constexpr const char* kUnread = "linserve/unread";
 
 struct TeiFault {
   const char* type;
@@ -24,7 +23,7 @@ TeiFault FaultOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
       if (status.GetPayload(kEmpty).has_value()) return {"Empty", 400};
-      return {"Validation", status.GetPayload(kUnread).has_value() ? 422 : 413};
+      return {"Validation", 422};
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kNotFound:
@@ -59,11 +58,6 @@ HttpForm TeiForm(const std::string& prefix) {
 absl::Status EmptyList(const std::string& message) {
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kEmpty, absl::Cord());
-  return status;
-}
-
-absl::Status Unread(absl::Status status) {
-  if (!status.ok() && !IsNeverFits(status)) status.SetPayload(kUnread, absl::Cord());
   return status;
 }
 

@@ -11,13 +11,9 @@ namespace linserve {
 // tells from what else is wrong.
 absl::Status EmptyList(const std::string& message);
 
-// Marks the status of a body that is no request: not JSON, say, or of other members.
-absl::Status Unread(absl::Status status);
-
 // Replies {"error": "...", "error_type": "..."} with the code that text-embeddings-inference has
-// for the type: 413 Validation, 400 Empty, 424 Backend, 429 Overloaded, 503 Unhealthy; and 422 for
-// what is Unread(). What it does not know, such as a caller without a token, has the code that the
-// other APIs give.
+// for the type: 422 Validation, 400 Empty, 424 Backend, 429 Overloaded, 503 Unhealthy. What it does
+// not know, such as a caller without a token, has the code that the other APIs give.
 HttpReply TeiError(const absl::Status& status);
 
 // Gives what is refused under such a path before it comes to a call that form, too.

@@ -56,11 +56,11 @@ std::vector<JsonMember> TextMembers(JsonReader& reader, AskedTruncation& asked,
           {"prompt_name", [&] { return ReadName(reader, "prompt_name", prompt_name); }}};
 }
 
-JsonMember NoParameters(JsonReader& reader) {
-  return {"parameters", [&reader]() -> absl::Status {
-            const auto given = reader.Skip();
-            if (!given.ok() || *given == "null" || *given == "{}") return given.status();
-            return absl::InvalidArgumentError("'parameters': its members belong beside \"inputs\"");
+JsonMember ParametersOf(JsonReader& reader, std::vector<JsonMember> members) {
+  return {"parameters", [&reader, members = std::move(members)]() -> absl::Status {
+            if (reader.Next() == Kind::kNull) return reader.Skip().status();
+            absl::Status object = reader.Expect(Kind::kObject, "'parameters': expected an object");
+            return object.ok() ? ReadMembers(reader, members) : object;
           }};
 }
 
@@ -75,7 +75,7 @@ absl::Status CheckThere(absl::Status status, bool there, const std::string& name
   if (status.ok() && !there) {
     status = absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
   }
-  return Unread(std::move(status));
+  return status;
 }
 
 }  // namespace linserve

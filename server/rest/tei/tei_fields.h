@@ -28,15 +28,15 @@ absl::Status ReadTextList(JsonReader& reader, const std::string& name, int64_t m
 // Returns how truncate, truncation_direction and prompt_name are read.
 std::vector<JsonMember> TextMembers(JsonReader& reader, AskedTruncation& asked,
                                     std::string& prompt_name);
-// Refuses an object `parameters` that has members: LangChain sends an empty one.
-JsonMember NoParameters(JsonReader& reader);
+// Reads an object `parameters`, where the clients of some hubs put these members. It may have
+// others.
+JsonMember ParametersOf(JsonReader& reader, std::vector<JsonMember> members);
 
 // Refuses what another path of TEI knows, unless it is null: else it would be dropped without a
 // word.
 JsonMember NotHere(JsonReader& reader, const char* name, const std::string& advice);
 
-// Returns how the reading of a body ended that must have such a member: else, and where the status
-// says so, it is Unread().
+// Returns how the reading of a body ended that must have such a member.
 absl::Status CheckThere(absl::Status status, bool there, const std::string& name);
 
 }  // namespace linserve

@@ -11,8 +11,10 @@
 #include "rest/json/json_members.h"
 #include "rest/json/sequence_input.h"
 #include "rest/json/tensor_json.h"
+#include "rest/openai/v1_rerank.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
+#include "rest/tei/tei_reply.h"
 #include "serving/requests/classify_request.h"
 
 namespace linserve {
@@ -66,8 +68,8 @@ absl::Status ReadClassify(JsonReader& reader, ClassifyQuery& query,
   std::vector<JsonMember> members = TextMembers(reader, query.truncation, query.prompt_name);
   members.push_back(
       {"raw_scores", [&] { return ReadBool(reader, "raw_scores", query.raw_scores); }});
+  members.push_back(ParametersOf(reader, members));
   members.push_back({"model", [&] { return ReadName(reader, "model", query.model); }});
-  members.push_back(NoParameters(reader));
   for (const char* name : {"normalize", "dimensions"}) {
     members.push_back(NotHere(reader, name, "scores are no vectors"));
   }
@@ -106,6 +108,17 @@ absl::StatusOr<ClassifyQuery> ReadRerank(const RestCall& call) {
   query.texts = std::move(texts);
   query.RankAll(*std::move(question));
   return query;
+}
+
+// Says whether the body is one of vLLM's, Infinity's or Cohere's, which have no texts.
+bool HasDocuments(const RestCall& call) {
+  bool has = false;
+  JsonReader reader(call.http.body, WantedBy(call));
+  const absl::Status read = ReadBody(reader, {{"documents", [&] {
+                                                 has = true;
+                                                 return reader.Skip().status();
+                                               }}});
+  return read.ok() && has;
 }
 
 void AppendPredictions(const Classified& classified, size_t sequence, std::string& text) {
@@ -153,15 +166,15 @@ HttpReply WriteRanks(const Classified& classified) {
 
 HttpReply TeiPredict(const RestCall& call) {
   bool several = false;
-  return ReplyWith<Classified>(
-      Ask<ClassifyRequestState>(call, "/predict", [&] { return ReadPredict(call, several); }),
-      TeiError,
+  return TeiReply<Classified>(
+      call, Ask<ClassifyRequestState>(call, "/predict", [&] { return ReadPredict(call, several); }),
       [&](const Classified& classified) { return WritePredictions(classified, several); });
 }
 
 HttpReply TeiRerank(const RestCall& call) {
-  return ReplyWith<Classified>(
-      Ask<ClassifyRequestState>(call, "/rerank", [&] { return ReadRerank(call); }), TeiError,
+  if (HasDocuments(call)) return V1Rerank(call);
+  return TeiReply<Classified>(
+      call, Ask<ClassifyRequestState>(call, "/rerank", [&] { return ReadRerank(call); }),
       WriteRanks);
 }
 

@@ -67,6 +67,8 @@ Arrival Arrive(const ServiceContext& service, const grpc::ServerContextBase& con
                grpc::ByteBuffer& bytes, Received<Message>& request) {
   Arrival arrival = Identify(service, context);
   absl::Status& status = arrival.admitted;
+  // So gRPC hands over the message of a call that has ended before it was read.
+  if (status.ok() && !bytes.Valid()) status = absl::CancelledError("the call ended too early");
   const auto packed = static_cast<int64_t>(bytes.Length());
   Inflight::Reservation unpacked;
   // Nothing is unpacked for a caller who is not let in, and its budget pays for what was.

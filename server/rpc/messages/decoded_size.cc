@@ -37,6 +37,8 @@ class Walk {
   bool Numbers(const FieldPlan& field, int length, int64_t& count);
   bool Varints(int length, int64_t& count);
   bool Count(const FieldPlan& field, int64_t more, int64_t& count);
+  // Takes room for bytes that become so many copies, once it is seen that they are there.
+  bool Passes(int length, int64_t copies) { return input_.Skip(length) && Take(length * copies); }
   bool Take(int64_t bytes) { return (bytes_ += bytes) <= bounds_.bytes; }
   bool Refuse(const std::string& what) {
     fault_ = absl::InvalidArgumentError(what);
@@ -92,7 +94,7 @@ bool Walk::Unknown(uint32_t type) {
     case WireFormatLite::WIRETYPE_FIXED64:
       return input_.Skip(8);
     case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
-      return input_.ReadVarint32(&length) && Take(length) && input_.Skip(static_cast<int>(length));
+      return input_.ReadVarint32(&length) && Passes(static_cast<int>(length), 1);
     case WireFormatLite::WIRETYPE_START_GROUP:
       return Refuse("a field of the message is a group, which this protocol does not have");
     default:
@@ -118,13 +120,13 @@ bool Walk::Contents(const FieldPlan& field, int64_t& count) {
     return Refuse("field " + field.name + ": it has " + std::to_string(length) +
                   " bytes, expected at most " + std::to_string(field.most_bytes));
   }
-  return Count(field, 1, count) && Take(length * field.copies) && input_.Skip(length);
+  return Count(field, 1, count) && Passes(length, field.copies);
 }
 
 // Reads numbers that stand one after the other.
 bool Walk::Numbers(const FieldPlan& field, int length, int64_t& count) {
   if (!field.repeated) {
-    return Take(kUnknownField + length) && input_.Skip(length);
+    return Take(kUnknownField) && Passes(length, 1);
   }
   int64_t numbers = length / (field.form == FieldForm::kFixed64 ? 8 : 4);
   const bool read =

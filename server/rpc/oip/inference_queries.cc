@@ -40,7 +40,7 @@ absl::Status Query(const ServiceContext& context, const Caller& caller,
                    const inference::ModelReadyRequest& request,
                    inference::ModelReadyResponse& response) {
   const auto model = FindInferModel(context, caller, request.name(), request.version());
-  response.set_ready(model.ok() && !context.draining);
+  response.set_ready(model.ok() && !context.leaving);
   const bool answered = absl::IsNotFound(model.status()) || absl::IsUnavailable(model.status());
   return answered ? absl::OkStatus() : model.status();
 }

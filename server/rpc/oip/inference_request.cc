@@ -32,6 +32,17 @@ TensorMap AsFile(const TensorMap& tensors) {
   return file;
 }
 
+// Calls token ids as the model does, where the caller calls them as exports of Hugging Face's
+// models do.
+void NameIds(const Signature& signature, inference::ModelInferRequest& message) {
+  constexpr const char* kTheirs = "input_ids";
+  const InputSpec* ids = signature.FindInput(kTextBecomes);
+  if (ids == nullptr || ids->kind != InputKind::kToken || signature.FindInput(kTheirs)) return;
+  for (auto& input : *message.mutable_inputs()) {
+    if (input.name() == kTheirs) input.set_name(kTextBecomes);
+  }
+}
+
 TensorMap Stacked(const std::vector<TensorMap>& results) {
   TensorMap stacked;
   for (const auto& [name, first] : results[0]) {
@@ -47,11 +58,11 @@ TensorMap Stacked(const std::vector<TensorMap>& results) {
 void InferRequestState::Submit(ServiceContext& service,
                                Received<inference::ModelInferRequest> request) {
   if (request.place) TakeOver(*std::move(request.place));
+  auto model = FindInferModel(service, *context_.caller, request.message.model_name(),
+                              request.message.model_version());
+  if (model.ok()) NameIds((*model)->engine->info().signature, request.message);
   message_ = std::make_shared<const inference::ModelInferRequest>(std::move(request.message));
-  WholeRequestState::Submit(
-      service,
-      FindInferModel(service, *context_.caller, message_->model_name(), message_->model_version()),
-      request.bytes);
+  WholeRequestState::Submit(service, std::move(model), request.bytes);
   message_.reset();
 }
 
@@ -72,16 +83,18 @@ absl::Status InferRequestState::ReadOptions(const RpcLimits& limits, const Serve
   priority_ = options_.priority;
   prompt_name_ = options_.prompt_name;
   std::vector<std::string>& outputs = options_.output.outputs;
+  // Whoever asks for the tokens alone gets what they are of, too.
+  const bool alone = outputs == std::vector<std::string>{kTokensOutput};
+  if (alone) outputs.push_back(signature_->outputs[0].name);
+  for (const std::string& name : outputs) {
+    answer_.outputs.push_back(name);
+    const bool scaled = options_.output.dtype == DType::kI8 && name != kTokensOutput;
+    if (scaled) answer_.outputs.push_back(ScaleOf(name));
+  }
   const size_t tokens = std::erase(outputs, kTokensOutput);  // this output is of our own making
   if (tokens > 1) {
     return absl::InvalidArgumentError("output 'tokens': it is asked for more than once");
   }
-  if (tokens == 1 && outputs.empty()) outputs.push_back(signature_->outputs[0].name);
-  for (const std::string& name : outputs) {
-    answer_.outputs.push_back(name);
-    if (options_.output.dtype == DType::kI8) answer_.outputs.push_back(ScaleOf(name));
-  }
-  if (tokens == 1) answer_.outputs.emplace_back(kTokensOutput);
   if (options_.timeout)
     context_.deadline = std::min(context_.deadline, context_.begin + *options_.timeout);
   return absl::OkStatus();

@@ -68,7 +68,7 @@ void Describe(const Computed& computed, uint32_t characters, TimePoint begin,
 template <typename Message>
 AskedTruncation TruncationOf(const Message& message) {
   AskedTruncation asked;
-  if (message.truncate()) asked.truncate = true;
+  asked.truncate = message.truncate();
   if (message.truncation_direction() == wire::TRUNCATION_DIRECTION_LEFT) {
     asked.side = Truncation::kLeft;
   }

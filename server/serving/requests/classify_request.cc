@@ -84,8 +84,12 @@ void ClassifyRequestState::Submit(ServiceContext& service, ClassifyQuery query,
                                   std::optional<Inflight::Reservation> place) {
   if (place) TakeOver(*std::move(place));
   query_ = std::make_shared<const ClassifyQuery>(std::move(query));
-  WholeRequestState::Submit(service,
-                            FindModel(service, *context_.caller, query_->model, 0, kModelHeader),
+  std::string name = query_->model;
+  for (const ModelKind kind : {ModelKind::kClassifier, ModelKind::kReranker}) {
+    const bool fits = kind == ModelKind::kReranker || !query_->ranks;
+    if (name.empty() && fits) name = OnlyModelOf(service, *context_.caller, kind);
+  }
+  WholeRequestState::Submit(service, FindModel(service, *context_.caller, name, 0, kModelHeader),
                             BytesOf(query_->texts));
 }
 

@@ -102,8 +102,10 @@ void EmbeddingsRequestState::Submit(ServiceContext& service, EmbeddingsQuery que
   if (place) TakeOver(*std::move(place));
   AnswerTakes(query.answer_bytes);
   query_ = std::make_shared<const EmbeddingsQuery>(std::move(query));
-  WholeRequestState::Submit(service,
-                            FindModel(service, *context_.caller, query_->model, 0, kModelHeader),
+  const ModelKind kind = query_->sparse ? ModelKind::kSparse : ModelKind::kEmbedding;
+  const std::string name =
+      query_->model.empty() ? OnlyModelOf(service, *context_.caller, kind) : query_->model;
+  WholeRequestState::Submit(service, FindModel(service, *context_.caller, name, 0, kModelHeader),
                             BytesOf(query_->sequences));
   query_.reset();
 }

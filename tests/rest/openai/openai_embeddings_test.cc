@@ -201,7 +201,7 @@ TEST_F(RestTextTest, EveryApiTakesTexts) {
   const Reply tei = Post("/embed", R"({"model": "tokens", "inputs": "the server answers"})");
   EXPECT_EQ(tei.parsed[0], one.parsed["data"][0]["embedding"]);
   const Reply oip = Post(kInfer, R"({"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1],
-      "data": ["the server answers"]}], "outputs": [{"name": "tokens"}],
+      "data": ["the server answers"]}], "outputs": [{"name": "y"}, {"name": "tokens"}],
       "parameters": {"pooling": "mean", "normalize": true}})");
   EXPECT_EQ(oip.parsed["outputs"][0]["data"], one.parsed["data"][0]["embedding"]) << oip.body;
   EXPECT_EQ(oip.parsed["outputs"][1]["data"], json({10}));
@@ -269,7 +269,7 @@ TEST_F(DefaultTruncation, IsTheModelsUnlessTheRequestSaysOtherwise) {
   ASSERT_EQ(left.status, 200) << left.body;
   EXPECT_EQ(embed({{"truncate", true}}).body, left.body);
   EXPECT_EQ(embed({{"truncation_direction", "left"}}).body, left.body);
-  EXPECT_EQ(embed({{"truncate", false}}).status, 413);
+  EXPECT_EQ(embed({{"truncate", false}}).status, 422);
   const Reply right = embed({{"truncation_direction", "right"}});
   EXPECT_EQ(right.status, 200);
   EXPECT_NE(right.body, left.body);
@@ -299,6 +299,17 @@ TEST_F(DefaultTruncation, HoldsForTheNativeProtocolToo) {
   EXPECT_TRUE(status().ok()) << status();
   call.truncation = Truncation::kNone;
   EXPECT_TRUE(absl::IsInvalidArgument(status())) << status();
+}
+
+TEST_F(RestTest, AModelIsFoundByTheNameThatItHasOnAHub) {
+  for (const char* name : {"tokens", "org/tokens"}) {
+    const Reply reply =
+        Post("/v1/embeddings", json{{"model", name}, {"input", {7}}, {"normalize", false}}.dump());
+    EXPECT_EQ(reply.parsed["model"], "tokens") << reply.body;
+    EXPECT_EQ(reply.parsed["data"][0]["embedding"], json({7, 0, 1, 1}));
+    EXPECT_EQ(Get("/v1/models/" + std::string(name)).parsed["id"], "tokens");
+  }
+  EXPECT_EQ(Get("/v1/models/org/nobody").status, 404);
 }
 
 }  // namespace

@@ -83,7 +83,33 @@ TEST_F(V1RerankTest, SaysWhatIsWrongInOpenAisWords) {
   }
   refused({{"return_documents", 1}}, "return_documents", "'return_documents'");
   refused({{"model", "nobody"}}, "model", "nobody", 404);
-  refused({{"model", "moods"}}, "", "no re-ranker; it scores 2 classes", 501);
+  refused({{"model", "moods"}}, "", "no re-ranker; it scores 2 classes", 400);
+}
+
+TEST_F(V1RerankTest, ScoresPairsAsVllmDoes) {
+  const auto scores = [&](const json& first, const json& second) {
+    const Reply reply =
+        Post("/v1/score", json{{"model", "ranker"}, {"text_1", first}, {"text_2", second}}.dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    std::vector<double> found;
+    for (const json& one : reply.parsed["data"]) found.push_back(one["score"]);
+    return found;
+  };
+  const double of_thirty = scores("ten", "thirty")[0];
+  const double of_twenty = scores("ten", "twenty")[0];
+  EXPECT_NEAR(of_thirty, 1 / (1 + std::exp(-1.13 - 0.1 * 32)), 1e-6);
+  EXPECT_EQ(scores("ten", {"thirty", "twenty"}), (std::vector{of_thirty, of_twenty}));
+  EXPECT_EQ(scores({"ten", "ten"}, {"thirty", "twenty"}), (std::vector{of_thirty, of_twenty}));
+  EXPECT_EQ(scores({"ten", "twenty"}, "thirty")[0], of_thirty);
+  for (const json& wrong :
+       {json{{"text_1", "a"}}, json{{"text_1", {"a", "b"}}, {"text_2", {"a", "b", "c"}}},
+        json{{"text_1", "a"}, {"text_2", {1, 2}}}}) {
+    json body = wrong;
+    body["model"] = "ranker";
+    const Reply reply = Post("/score", body.dump());
+    EXPECT_EQ(reply.status, 400) << wrong;
+    EXPECT_EQ(reply.parsed["error"]["type"], "invalid_request_error") << reply.body;
+  }
 }
 
 }  // namespace

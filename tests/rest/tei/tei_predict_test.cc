@@ -132,13 +132,47 @@ TEST_F(TeiPredictTest, APromptStandsBeforeTheFirstOfTwoTexts) {
 TEST_F(TeiPredictTest, WhatItDoesNotHaveIsRefused) {
   for (const auto& [name, value] :
        {std::pair("normalize", json(true)), std::pair("dimensions", json(1)),
-        std::pair("parameters", json{{"top_k", 1}})}) {
+        std::pair("parameters", json("top_k"))}) {
     const Reply reply = Ask("/predict", "moods", {{"inputs", "ten"}, {name, value}});
     EXPECT_EQ(reply.status, 422) << reply.body;
     EXPECT_THAT(reply.body, HasSubstr(name));
   }
-  EXPECT_EQ(Ask("/predict", "moods", {{"inputs", "ten"}, {"parameters", json::object()}}).status,
-            200);
+}
+
+TEST_F(TeiPredictTest, ParametersAreReadAndThoseOfOtherServersPassedOver) {
+  const json raw = Raw(0.13);
+  for (const json& others : {json::object(), json{{"top_k", 1}, {"function_to_apply", "none"}}}) {
+    json parameters = {{"raw_scores", true}};
+    parameters.update(others);
+    const Reply reply = Ask("/predict", "moods", {{"inputs", "ten"}, {"parameters", parameters}});
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    ExpectPredictions(reply.parsed, raw);
+  }
+  EXPECT_EQ(Ask("/predict", "moods", {{"inputs", "ten"}, {"parameters", nullptr}}).status, 200);
+}
+
+TEST_F(TeiPredictTest, RanksDocumentsOfOtherServersClients) {
+  const json body = {{"model", "ranker"}, {"query", "ten"}, {"documents", {"ten", "thirty"}}};
+  const Reply reply = Post("/rerank", body.dump());
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.parsed, Post("/v1/rerank", body.dump()).parsed);
+}
+
+TEST_F(TeiPredictTest, WhereNoModelIsNamedTheOnlyOneOfItsKindAnswers) {
+  const json question = {{"query", "ten"}, {"texts", {"ten", "twenty"}}};
+  EXPECT_EQ(Post("/rerank", question.dump()).parsed, Ask("/rerank", "ranker", question).parsed);
+  const json text = {{"inputs", "ten"}};
+  EXPECT_EQ(Post("/predict", text.dump()).parsed, Ask("/predict", "moods", text).parsed);
+}
+
+TEST_F(TeiPredictTest, HeadersTellWhatWasComputedAndHowLongItTook) {
+  const Reply reply = Ask("/rerank", "ranker", {{"query", "ten"}, {"texts", {"ten", "twenty"}}});
+  EXPECT_EQ(reply.headers.find("x-compute-tokens")->second, "10");
+  for (const char* name : {"x-compute-time", "x-total-time", "x-tokenization-time", "x-queue-time",
+                           "x-inference-time"}) {
+    ASSERT_EQ(reply.headers.count(name), 1U) << name;
+    EXPECT_GE(std::stoll(reply.headers.find(name)->second), 0) << name;
+  }
 }
 
 TEST_F(TeiPredictTest, EqualTextsStayInTheirOrder) {
@@ -197,7 +231,7 @@ TEST_F(TeiPredictTest, LongTextsAreCutWhereThatIsAskedFor) {
   std::string text;
   for (int64_t i = 0; i < kTestLongest; ++i) text += "ten ";
   const json body = {{"inputs", {"twenty", text}}};
-  EXPECT_EQ(Ask("/predict", "moods", body).status, 413);
+  EXPECT_EQ(Ask("/predict", "moods", body).status, 422);
   json cut = body;
   cut["truncate"] = true;
   EXPECT_EQ(Ask("/predict", "moods", cut).status, 200);

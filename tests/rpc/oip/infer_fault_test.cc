@@ -50,9 +50,9 @@ const std::vector<Fault>& Faults() {
        StatusCode::INVALID_ARGUMENT,
        {"unexpected inference input 'w' for model 'tokens'. The model takes ['x']"}},
       {"another name",
-       [](auto& r) { r.mutable_inputs(0)->set_name("input_ids"); },
+       [](auto& r) { r.mutable_inputs(0)->set_name("ids"); },
        StatusCode::INVALID_ARGUMENT,
-       {"unexpected inference input 'input_ids' for model 'tokens', but missing required input(s) "
+       {"unexpected inference input 'ids' for model 'tokens', but missing required input(s) "
         "['x']",
         "The model takes ['x']"}},
       {"no axis of the batch",

@@ -12,7 +12,7 @@ TEST_F(InferTest, TellsWhatTheServerAndItsModelsAre) {
     ASSERT_TRUE(stub_->ServerLive(&context, {}, &response).ok());
     EXPECT_TRUE(response.live());
   }
-  for (const bool serving : {true, false}) {
+  for (const bool serving : {false, true}) {
     server_.grpc().SetServing(serving);
     grpc::ClientContext context;
     inference::ServerReadyResponse response;

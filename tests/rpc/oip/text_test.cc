@@ -194,10 +194,10 @@ TEST_F(InferTextTest, TellsTheTokensOfEachSequenceWhereAsked) {
   (*request.mutable_parameters())["pooling"].set_string_param("mean");
   const ModelInferResponse response = Infer(request);
   ASSERT_EQ(response.outputs_size(), 2);
-  EXPECT_EQ(response.outputs(0).name(), "y");
-  EXPECT_EQ(response.outputs(1).name(), "tokens");
-  EXPECT_EQ(response.outputs(1).datatype(), "INT64");
-  EXPECT_EQ(response.raw_output_contents(1), Bytes<int64_t>({10, 12}));
+  EXPECT_EQ(response.outputs(0).name(), "tokens");
+  EXPECT_EQ(response.outputs(0).datatype(), "INT64");
+  EXPECT_EQ(response.raw_output_contents(0), Bytes<int64_t>({10, 12}));
+  EXPECT_EQ(response.outputs(1).name(), "y");
 }
 
 TEST_F(InferTextTest, SaysWhatIsWrongWithTexts) {
