@@ -1,4 +1,4 @@
-"""Brings into the package what the repository has elsewhere: the protocol's stubs, and when calls are tried again."""
+"""Brings into the package what the repository has elsewhere: the protocol's stubs, and how calls are spread."""
 
 import re
 import shutil

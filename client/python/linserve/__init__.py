@@ -6,7 +6,6 @@
 What this does not have is in linserve.v1, the protocol's own stubs: client.stub.Generate(request, **client.arguments).
 """
 
-import json
 import os
 import random
 import re
@@ -60,11 +59,12 @@ class Client:
         if bool(certificate) != bool(key):
             raise ValueError("certificate and key belong together: give both or neither")
         token = token or os.environ.get("LINSERVE_TOKEN")
-        config = json.loads(resources.files("linserve").joinpath("service_config.json").read_text(encoding="utf-8"))
-        if not balance:
-            config = {"methodConfig": config["methodConfig"]}
-        options = [("grpc.service_config", json.dumps(config)), ("grpc.max_receive_message_length", -1),
-                   ("grpc.max_send_message_length", -1), ("grpc.per_rpc_retry_buffer_size", 64 << 20)]
+        # This retries by itself: with gRPC's own retries, a call whose server is killed would never end in Python.
+        options = [("grpc.enable_retries", 0), ("grpc.max_receive_message_length", -1),
+                   ("grpc.max_send_message_length", -1)]
+        if balance:
+            config = resources.files("linserve").joinpath("service_config.json").read_text(encoding="utf-8")
+            options.append(("grpc.service_config", config))
         if re.match(r"((dns|ipv4|ipv6):/*)?(127\.|localhost\b|\[::1?\]|0\.0\.0\.0)", target):
             options.append(("grpc.enable_http_proxy", 0))  # gRPC would ask http_proxy's even for this machine
         if server_name:

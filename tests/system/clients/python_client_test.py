@@ -1,8 +1,11 @@
 """The Python client of client/python, as its users call it."""
 
 import os
+import signal
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -179,6 +182,28 @@ class LetInTest(unittest.TestCase):
                 second = Server(grpc_port=first.grpc.split(":")[1])
                 self.addCleanup(second.close)
                 self.assertEqual(call.result().shape, wanted.shape)
+
+    def test_a_call_whose_server_is_killed_ends(self):
+        for balance in (False, True):
+            with self.subTest(balance=balance):
+                server = Server()
+                client = linserve.Client(server.grpc, timeout=5, balance=balance)
+                client.embed([[1, 2]])
+                errors = []
+
+                def call(client=client, errors=errors):
+                    with self.assertRaises(grpc.RpcError) as caught:
+                        client.embed([[1, 2]])
+                    errors.append(caught.exception.code())
+
+                server.process.send_signal(signal.SIGSTOP)  # so that the call is not answered before
+                thread = threading.Thread(target=call, daemon=True)
+                thread.start()
+                time.sleep(0.5)
+                server.process.kill()
+                server.close()
+                thread.join(30)
+                self.assertIn(errors, ([grpc.StatusCode.UNAVAILABLE], [grpc.StatusCode.DEADLINE_EXCEEDED]))
 
     def test_who_is_refused_comes_back_when_the_server_says(self):
         with tempfile.TemporaryDirectory() as folder:
