@@ -1,6 +1,7 @@
 """The manifests of deploy/kubernetes: that they are valid and hang together."""
 
 import json
+import re
 import unittest
 from pathlib import Path
 
@@ -148,6 +149,26 @@ class ManifestsTest(unittest.TestCase):
         for policy in of_kind(documents, "BackendTrafficPolicy"):
             for target in policy["spec"]["targetRefs"]:
                 self.assertTrue(named(documents, target["kind"], target["name"]), target)
+
+    def test_each_api_is_routed(self):
+        route = named(self.rendered["outside"], "HTTPRoute", "linserve")
+        prefixes = [match["path"]["value"] for rule in route["spec"]["rules"] for match in rule["matches"]]
+        for file in ("rest_routes.cc", "tei/tei_routes.cc"):
+            text = (DEPLOY.parent / "server/rest" / file).read_text(encoding="utf-8")
+            # What is added to a model's path has the model's prefix. "/" is the status page's, too.
+            paths = set(re.findall(r'(?<!\+ )"(/[^"]+)"', text))
+            self.assertGreater(len(paths), 8)
+            for path in paths:
+                self.assertTrue(any(f"{path}/".startswith(f"{prefix}/") for prefix in prefixes), path)
+        route = named(self.rendered["outside"], "GRPCRoute", "linserve")
+        routed = {match["method"]["service"] for rule in route["spec"]["rules"] for match in rule["matches"]}
+        services = set()
+        for file in (DEPLOY.parent / "proto").rglob("*.proto"):
+            text = file.read_text(encoding="utf-8")
+            package, = re.findall(r"^package (\S+);", text, re.MULTILINE)
+            services |= {f"{package}.{name}" for name in re.findall(r"^service (\w+)", text, re.MULTILINE)}
+        # Reflection stays inside, and traces are what the server sends.
+        self.assertEqual(routed, {name for name in services if not re.search(r"reflection|opentelemetry", name)})
 
     def test_recipes_follow_another_name(self):
         sessions = beside("base", [KUBERNETES / "components/gateway", KUBERNETES / "recipes/sessions"])
