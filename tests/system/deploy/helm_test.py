@@ -23,6 +23,9 @@ OTHERS = {
     "image.repository": "registry.example/linserve", "image.tag": "1-cpu", "image.digest": DIGEST,
     "image.pullPolicy": "Always", "imagePullSecrets": [{"name": "registry"}], "replicas": 3,
     "resources.requests.cpu": "4", "resources.requests.memory": "8Gi", "resources.limits.memory": "8Gi", "gpus": 2,
+    "nodeSelector": {"pool": "fast"}, "tolerations": [{"key": "fast", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}}, "priorityClassName": "high", "podAnnotations": {"team": "search"},
+    "extraEnv": [{"name": "OTEL_SERVICE_NAME", "value": "words"}],
     "config": {"cache_bytes": 1000000}, "models.claim": "mine", "models.image": "models:7", "autoscaling.by": "keda",
     "autoscaling.minReplicas": 3, "autoscaling.maxReplicas": 5, "autoscaling.prometheus": "http://other:9090",
     "monitoring.enabled": True, "monitoring.rules": False, "monitoring.release": "mine",
@@ -143,9 +146,24 @@ class HelmTest(unittest.TestCase):
         for values in ({"replica": 2}, {"autoscaling": {"by": "hap"}}, {"image": {"digest": "sha256:1"}},
                        {"resources": {"requests": {"cpu": "2"}, "limits": 1}}, {"gpus": -1},
                        {"config": {"drain_timeout_seconds": "30 parsecs"}}, {"config": {"drain_delay_seconds": -5}}, {"gateway": {"weighByLoad": True}},
+                       {"config": {"grpc_address": "0.0.0.0:9000"}}, {"config": {"metrics_address": ""}},
+                       {"config": {"tls_certificate": "/tls.crt", "tls_private_key": "/tls.key"}},
                        {"autoscaling": {"by": "hpa", "minReplicas": 5, "maxReplicas": 3}}):
             with self.assertRaises(HelmError, msg=values):
                 helm(values)
+
+    def test_what_is_added_to_pods_replaces_nothing(self):
+        added = {"nodeSelector": {"pool": "fast"}, "tolerations": [{"key": "fast", "operator": "Exists"}],
+                 "podAnnotations": {"team": "search"}, "extraEnv": [{"name": "ANY", "value": "1"}]}
+        before, after = (of_kind(helm({"gpus": 1, **values}), "Deployment")[0]["spec"]["template"]
+                         for values in ({}, added))
+        self.assertEqual(after["metadata"]["annotations"], {**before["metadata"]["annotations"], "team": "search"})
+        for field in ("tolerations", "nodeSelector"):
+            self.assertGreater(len(before["spec"][field]), 0)
+        self.assertEqual(after["spec"]["tolerations"], before["spec"]["tolerations"] + added["tolerations"])
+        self.assertEqual(after["spec"]["nodeSelector"], {**before["spec"]["nodeSelector"], "pool": "fast"})
+        first, second = (pod["spec"]["containers"][0] for pod in (before, after))
+        self.assertEqual(second["env"], first["env"] + added["extraEnv"])
 
     def test_pods_have_time_to_drain(self):
         for drain, seconds in ((7, 32), (2.5, 28), ("90s", 115), ("2 min", 145), ("1500ms", 27), ("300d", 25_920_025),
