@@ -73,6 +73,9 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
         if checkpoint is None:
             raise ValueError(f"{model.__name__} is a class, expected a trained model, or checkpoint=FILE beside it")
         model = model(**copy.deepcopy(params))
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}, expected the module itself; weights alone are exported by "
+                        "its class, with checkpoint=FILE")
     unknown = sorted(set(serving or {}) - set(SERVING))
     if unknown:
         raise ValueError(f"serving has {unknown[0]!r}, which is no option of a model; those are {', '.join(SERVING)}")
@@ -127,6 +130,8 @@ def load(path):
     try:
         with _with_arguments():
             return dict(_flat(torch.load(path, map_location="cpu", weights_only=True)))
+    except OSError:
+        raise
     except Exception as error:
         held = re.search(r"GLOBAL (\S+)", str(error))  # what the file wants executed
         raise ValueError(
