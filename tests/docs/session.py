@@ -38,6 +38,7 @@ REPLACED = [
      "it installs, builds and shows a sample, and then serves so"),
     (r"^((\./)?(deploy|tests)/(\w+/)*(run|build|install|package|gpu_pack|check_\w+)\b.*)$", r"described \1",
      "they build, or take minutes: each is asked for --help, which must know its arguments"),
+    (r"^python3 -m venv .*$", ":", "what pip would put into it is installed already"),
     (r"^(build/dev/bin/.*)$", r"described \1", "the preset dev is not built for this test"),
     (r"^(cmake --install|buildah) .*$", ":", "they need a whole build and root: tests/system/image/run does the same"),
     (r"127\.0\.0\.1|\b10\.0\.0\.[12]\b|0\.0\.0\.0", "{host}", "an address of this test's own meets no other server"),

@@ -162,7 +162,10 @@ def pip(arguments):
     """Installs what is of this repository; all else must be among what the pages' Python was installed with."""
     there = "".join((ROOT / "tests/system" / folder / "requirements.txt").read_text(encoding="utf-8")
                     for folder in ("clients", "packages"))
-    for package in arguments[1:]:
+    packages = arguments[1:]
+    if packages[0] == "--extra-index-url":
+        packages = packages[2:]
+    for package in packages:
         name = re.sub(r"\[.*", "", package)
         if Path(name, "pyproject.toml").is_file():
             sys.path.append(str(ROOT / "tests/system/clients"))
