@@ -27,6 +27,19 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// Returns whether who is answered so had better not ask again at once. Refusals for lack of room
+// are part of what a load measures.
+bool AsksForPause(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsUnauthenticated(status);
+}
+
+std::chrono::milliseconds PauseAfter(int refused) {
+  constexpr std::chrono::milliseconds kFirst{50};
+  constexpr std::chrono::milliseconds kMost{1000};
+  constexpr int kDoublings = 5;
+  return std::min(kFirst * (1 << std::min(refused, kDoublings)), kMost);
+}
+
 uint64_t Nanoseconds(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
 }
@@ -73,7 +86,9 @@ LoadReport LoadGenerator::Run(const std::atomic<bool>& stop) {
 
 void LoadGenerator::RunClosedLoop(const std::atomic<bool>& stop) {
   for (size_t i = 0; i < options_.concurrency; ++i) Send(Clock::now());
-  SleepUntil(measure_from_, stop);
+  while (!cpu_at_start_ && SleepUntil(std::min(measure_from_, Clock::now() + kPoll), stop)) {
+    SendPaused();
+  }
 }
 
 void LoadGenerator::RunOpenLoop(const std::atomic<bool>& stop) {
@@ -110,13 +125,14 @@ void LoadGenerator::Note(Clock::time_point now, const std::atomic<bool>& stop) {
 
 void LoadGenerator::WaitForAnswers(const std::atomic<bool>& stop) {
   MutexLock lock(mutex_);
-  while (!in_flight_.empty()) {
+  while (!in_flight_.empty() || !paused_.empty()) {
     if (answered_.WaitUntil(lock, Clock::now() + kPoll)) continue;
     Note(Clock::now(), stop);
-    if (!stopped_at_ || stopped_) continue;
-    stopped_ = true;
+    const bool cancel = stopped_at_ && !stopped_;
+    if (cancel) stopped_ = true;
     lock.Unlock();
-    CancelAll();
+    if (cancel) CancelAll();
+    SendPaused();
     lock.Lock();
   }
 }
@@ -138,7 +154,7 @@ bool LoadGenerator::Due(Clock::time_point intended) const {
   return !stopped_ && !enough && intended < measure_until_;
 }
 
-void LoadGenerator::Send(Clock::time_point intended) {
+void LoadGenerator::Send(Clock::time_point intended, int refused) {
   MutexLock lock(mutex_);
   // This is asked again under the lock, since several answers may want to send the last request.
   if (options_.requests > 0 && measured_ >= options_.requests) return;
@@ -157,11 +173,11 @@ void LoadGenerator::Send(Clock::time_point intended) {
   }
   in_flight_.try_emplace(n);
   lock.Unlock();
-  const auto sent = Clock::now();
-  auto call = send_(n, [this, n, intended, sent, measured](
-                           const absl::Status& status, const std::vector<SequenceResult>& results) {
-    OnAnswer(n, intended, sent, measured, status, results);
-  });
+  const Request request{n, intended, Clock::now(), measured, refused};
+  auto call = send_(
+      n, [this, request](const absl::Status& status, const std::vector<SequenceResult>& results) {
+        OnAnswer(request, status, results);
+      });
   lock.Lock();
   // The answer may be there already, and so may the wish to stop, which has missed this call.
   const bool cancel = stopped_;
@@ -170,38 +186,68 @@ void LoadGenerator::Send(Clock::time_point intended) {
   if (cancel && call) call->Cancel();
 }
 
-void LoadGenerator::OnAnswer(uint64_t n, Clock::time_point intended, Clock::time_point sent,
-                             bool measured, const absl::Status& status,
+// Sends again where a pause is over. At the end of the load, nobody waits for the pauses.
+void LoadGenerator::SendPaused() {
+  const auto now = Clock::now();
+  const bool due = Due(now);
+  std::vector<Paused> over;
+  {
+    const MutexLock lock(mutex_);
+    const auto waits = [&](const Paused& paused) { return due && paused.until > now; };
+    const auto first = std::partition(paused_.begin(), paused_.end(), waits);
+    over.assign(first, paused_.end());
+    paused_.erase(first, paused_.end());
+  }
+  for (const Paused& paused : over) {
+    if (due) Send(now, paused.refused);
+  }
+}
+
+void LoadGenerator::OnAnswer(const Request& request, const absl::Status& status,
                              const std::vector<SequenceResult>& results) {
   const auto now = Clock::now();
-  Record(intended, sent, now, measured, status, results);
+  Record(request, now, status, results);
+  const bool next = !options_.open_loop();
+  const bool pause = AsksForPause(status);
   // The next request is sent before this one is taken off the list, which must not look empty in
   // between.
-  if (!options_.open_loop() && Due(now)) Send(now);
+  if (next && !pause && Due(now)) Send(now);
   const MutexLock lock(mutex_);
-  in_flight_.erase(n);
+  if (next && pause) paused_.push_back({now + PauseAfter(request.refused), request.refused + 1});
+  in_flight_.erase(request.n);
   if (in_flight_.empty()) answered_.NotifyAll();
 }
 
-void LoadGenerator::Record(Clock::time_point intended, Clock::time_point sent,
-                           Clock::time_point now, bool measured, const absl::Status& status,
-                           const std::vector<SequenceResult>& results) {
+void LoadGenerator::Record(const Request& request, Clock::time_point now,
+                           const absl::Status& status, const std::vector<SequenceResult>& results) {
   const bool whole = IsWhole(status, results);
   const MutexLock lock(mutex_);
   ++(whole ? progress_.answered : progress_.failed);
   if (stopped_) return;
+  NoteReach(now, absl::IsUnavailable(status));
   if (now >= measure_from_ && now < measure_until_) {
     last_answer_ = now;
     if (status.ok()) report_.within.Add(results);
-    AddTo(report_.timeline.At(now - measure_from_), now - intended, whole, results);
+    AddTo(report_.timeline.At(now - measure_from_), now - request.intended, whole, results);
   }
-  if (!measured) return;
+  if (!request.measured) return;
   report_.Record(status, results);
-  report_.send_lag.Record(Nanoseconds(sent - intended));
+  report_.send_lag.Record(Nanoseconds(request.sent - request.intended));
   if (whole) {
-    report_.latency.Record(Nanoseconds(now - intended));
-    report_.service.Record(Nanoseconds(now - sent));
+    report_.latency.Record(Nanoseconds(now - request.intended));
+    report_.service.Record(Nanoseconds(now - request.sent));
   }
+}
+
+// Adds up the time within the measurement from an answer that the server is away to one that it is
+// not.
+void LoadGenerator::NoteReach(Clock::time_point now, bool away) {
+  if (away && !away_since_) away_since_ = now;
+  if (away || !away_since_) return;
+  const auto from = std::max(*away_since_, measure_from_);
+  const std::chrono::duration<double> lasted = std::min(now, measure_until_) - from;
+  report_.away_seconds += std::max(lasted.count(), 0.0);
+  away_since_.reset();
 }
 
 void LoadGenerator::Finish(const std::atomic<bool>& stop) {
@@ -211,6 +257,7 @@ void LoadGenerator::Finish(const std::atomic<bool>& stop) {
   const bool by_count = options_.requests > 0 || !options_.times.empty();
   Clock::time_point end = by_count ? last_answer_ : measure_until_;
   if (stopped_at_) end = std::min(*stopped_at_, measure_until_);
+  NoteReach(end, false);
   report_.seconds = std::max(std::chrono::duration<double>(end - measure_from_).count(), 0.0);
   if (cpu_at_start_) {
     report_.client_seconds =

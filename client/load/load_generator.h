@@ -25,6 +25,8 @@ struct LoadOptions {
   // measured: then nothing warms up, and the last one ends the measurement.
   std::vector<std::chrono::nanoseconds> times{};
   // In a closed loop, so many requests are always in flight; the answer to one sends the next.
+  // Where the server cannot be reached or lets nobody in, the next one waits a little, longer each
+  // time.
   size_t concurrency = 8;
   // Time of the measurement, unless `requests` ends it.
   std::chrono::nanoseconds duration = std::chrono::seconds(10);
@@ -64,6 +66,18 @@ class LoadGenerator {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Request {
+    uint64_t n;
+    Clock::time_point intended;
+    Clock::time_point sent;
+    bool measured;
+    int refused;  // how many before it, one after the other, had to be followed by a pause
+  };
+  struct Paused {
+    Clock::time_point until;
+    int refused;
+  };
+
   void RunClosedLoop(const std::atomic<bool>& stop);
   void RunOpenLoop(const std::atomic<bool>& stop);
   bool SleepUntil(Clock::time_point time, const std::atomic<bool>& stop);
@@ -71,12 +85,13 @@ class LoadGenerator {
   void Note(Clock::time_point now, const std::atomic<bool>& stop);
   void CancelAll();
   bool Due(Clock::time_point intended) const;
-  void Send(Clock::time_point intended);
-  void OnAnswer(uint64_t n, Clock::time_point intended, Clock::time_point sent, bool measured,
-                const absl::Status& status, const std::vector<SequenceResult>& results);
-  void Record(Clock::time_point intended, Clock::time_point sent, Clock::time_point now,
-              bool measured, const absl::Status& status,
+  void Send(Clock::time_point intended, int refused = 0);
+  void SendPaused();
+  void OnAnswer(const Request& request, const absl::Status& status,
+                const std::vector<SequenceResult>& results);
+  void Record(const Request& request, Clock::time_point now, const absl::Status& status,
               const std::vector<SequenceResult>& results);
+  void NoteReach(Clock::time_point now, bool away) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(const std::atomic<bool>& stop);
 
   const LoadOptions options_;
@@ -97,10 +112,12 @@ class LoadGenerator {
   mutable Mutex mutex_;
   CondVar answered_;
   std::unordered_map<uint64_t, std::shared_ptr<PendingCall>> in_flight_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Paused> paused_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t measured_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point last_answer_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Clock::time_point> away_since_ ABSL_GUARDED_BY(mutex_);
   LoadProgress progress_ ABSL_GUARDED_BY(mutex_);
   LoadReport report_ ABSL_GUARDED_BY(mutex_);
 };

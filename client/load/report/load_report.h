@@ -61,6 +61,7 @@ struct LoadReport {
   std::map<std::string, uint64_t> request_errors;   // by the name of the code
   std::map<std::string, uint64_t> sequence_errors;  // in requests that were answered
   std::string first_error;
+  double away_seconds = 0;  // how long the server could not be reached
   double client_cpu_seconds = 0;
   double client_seconds = 0;  // time in which the client used them
   int client_cpus = 1;

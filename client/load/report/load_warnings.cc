@@ -58,6 +58,15 @@ void WarnOfCache(const LoadReport& report, std::vector<LoadWarning>& warnings) {
                       "0 to measure the model"});
 }
 
+void WarnOfAbsence(const LoadReport& report, std::vector<LoadWarning>& warnings) {
+  constexpr double kLeastSeconds = 0.1;
+  if (report.away_seconds < kLeastSeconds) return;
+  warnings.push_back(
+      {"the server could not be reached",
+       "for " + Number(report.away_seconds, 1) + " of " + Number(report.seconds, 1) + " s",
+       "the figures are of what it did in the rest"});
+}
+
 void WarnOfEmptiness(const LoadReport& report, std::vector<LoadWarning>& warnings) {
   if (report.requests == 0) {
     warnings.push_back(report.interrupted
@@ -80,6 +89,7 @@ std::vector<LoadWarning> WarningsOf(const LoadReport& report) {
   WarnOfLimit(report, warnings);
   WarnOfLag(report, warnings);
   WarnOfCache(report, warnings);
+  WarnOfAbsence(report, warnings);
   WarnOfEmptiness(report, warnings);
   return warnings;
 }

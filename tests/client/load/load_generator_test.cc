@@ -12,6 +12,7 @@
 #include <queue>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "support/wait_until.h"
 
@@ -143,6 +144,48 @@ TEST(LoadGenerator, AnOpenLoopDoesNotPileUpRequestsWithoutEnd) {
   const LoadReport report = generator.Run(stop);
   EXPECT_LE(answerer.most_in_flight(), 5U);
   EXPECT_GT(report.request_errors.at("RESOURCE_EXHAUSTED"), 50U);
+}
+
+// Answers at once, so that whoever asks again at once does nothing else.
+SendRequest RefuseAll(const absl::Status& status, std::vector<std::jthread>& threads) {
+  return [&threads, status](uint64_t, const EmbedCallback& done) {
+    threads.emplace_back([done, status] { done(status, {}); });
+    return nullptr;
+  };
+}
+
+TEST(LoadGenerator, AClosedLoopPausesWhereTheServerIsAwayOrLetsNobodyIn) {
+  for (const absl::Status& status :
+       {absl::UnavailableError("nobody listens"), absl::UnauthenticatedError("who are you?")}) {
+    std::vector<std::jthread> threads;
+    LoadGenerator generator(
+        {.concurrency = 2, .duration = milliseconds(900), .warmup = milliseconds(100)},
+        RefuseAll(status, threads));
+    const std::atomic<bool> stop = false;
+    const auto begin = std::chrono::steady_clock::now();
+    const LoadReport report = generator.Run(stop);
+    // Pauses of 50, 100, 200 and 400 ms, and the last one ends with the load.
+    EXPECT_GE(threads.size(), 4U) << status;
+    EXPECT_LE(threads.size(), 10U) << status;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(1500)) << status;
+    EXPECT_DOUBLE_EQ(report.away_seconds, absl::IsUnavailable(status) ? 0.9 : 0) << status;
+  }
+}
+
+TEST(LoadGenerator, AServerThatComesBackIsAskedAgainWithoutPauses) {
+  SlowAnswerer answerer{milliseconds(1)};
+  std::vector<std::jthread> threads;
+  const SendRequest away = RefuseAll(absl::UnavailableError("nobody listens"), threads);
+  LoadGenerator generator({.concurrency = 1, .requests = 50, .warmup = milliseconds(0)},
+                          [&, there = answerer.sender()](uint64_t n, EmbedCallback done) {
+                            return n < 3 ? away(n, std::move(done)) : there(n, std::move(done));
+                          });
+  const std::atomic<bool> stop = false;
+  const LoadReport report = generator.Run(stop);
+  EXPECT_EQ(report.request_errors.at("UNAVAILABLE"), 3U);
+  EXPECT_GE(report.away_seconds, 0.35);  // 50, 100 and 200 ms
+  EXPECT_GE(report.seconds, report.away_seconds);
+  EXPECT_LT(report.seconds, 20);
 }
 
 // Holds requests that the test answers.

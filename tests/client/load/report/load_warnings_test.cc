@@ -48,6 +48,15 @@ TEST(LoadWarnings, CallTheClientTheLimitIfItComesNearItsCeiling) {
                                                    "nothing, and 91 % of that here")));
 }
 
+TEST(LoadWarnings, TellHowLongTheServerCouldNotBeReached) {
+  LoadReport report = Good();
+  report.away_seconds = 0.05;
+  EXPECT_THAT(Texts(report), IsEmpty());
+  report.away_seconds = 0.42;
+  EXPECT_THAT(Texts(report),
+              ElementsAre(HasSubstr("the server could not be reached (for 0.4 of 1.0 s)")));
+}
+
 TEST(LoadWarnings, AreOfLateRequestsOnlyWhereThatIsMuchOfTheirLatency) {
   LoadReport report = Good();
   report.open_loop = true;
