@@ -1,5 +1,6 @@
 #pragma once
 
+#include "absl/status/status.h"
 #include "access/file_change.h"
 #include "access/tls.h"
 #include "core/threads/clock.h"
@@ -8,7 +9,7 @@
 namespace linserve {
 
 // Tells the metrics when the certificate expires that connections get, over gRPC and HTTP, and
-// whether its files could be read again. Who serves reads them by itself.
+// metrics and log whether its files could be read again. Who serves reads them by itself.
 class CertificateWatch {
  public:
   // Nothing is told without a certificate. `metrics` must outlive it.
@@ -18,11 +19,14 @@ class CertificateWatch {
   void Look();
 
  private:
-  void Tell();
+  absl::Status Read();
 
   const TlsFiles files_;
   Metrics& metrics_;
   FileWatch watch_;
+  // Whether the last look found a fault that is new. One that the next look finds, too, is told: a
+  // certificate and its key are replaced one after the other.
+  bool suspected_ = false;
 };
 
 }  // namespace linserve

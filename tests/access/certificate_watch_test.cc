@@ -13,6 +13,7 @@ namespace linserve {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
 
 class CertificateWatchTest : public testing::Test {
  protected:
@@ -29,6 +30,16 @@ class CertificateWatchTest : public testing::Test {
   }
   double Failures() const {
     return Scraped(metrics_.Scrape())[R"(linserve_reload_failures_total{what="certificate"})"];
+  }
+
+  // Looks so many times, once a second, and returns what is logged.
+  std::string LogOfLooks(CertificateWatch& watch, int looks) {
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < looks; ++i) {
+      clock_.Advance(1s);
+      watch.Look();
+    }
+    return testing::internal::GetCapturedStderr();
   }
 
   TempDir directory_;
@@ -58,15 +69,29 @@ TEST_F(CertificateWatchTest, FollowsTheFiles) {
   EXPECT_EQ(Failures(), 0);
 }
 
-TEST_F(CertificateWatchTest, CountsFilesThatCannotBeUsedOnceForEachChange) {
+TEST_F(CertificateWatchTest, TellsOfFilesThatCannotBeUsedOnceForEachChange) {
   CertificateWatch watch(files_, metrics_, clock_);
-  WriteAll(files_.private_key, "no key");
-  for (int i = 0; i < 3; ++i) {
-    clock_.Advance(1s);
-    watch.Look();
+  for (const int failures : {1, 2}) {
+    WriteAll(files_.private_key, "no key");
+    const std::string log = LogOfLooks(watch, 4);
+    EXPECT_THAT(log, HasSubstr("because=\"tls_private_key " + files_.private_key + " cannot be"));
+    EXPECT_EQ(log.find("cannot be read again"), log.rfind("cannot be read again")) << log;
+    EXPECT_EQ(Failures(), failures);
+    EXPECT_NEAR(Remaining(), 86400, 60) << "connections get the certificate of before";
+    Write(24h);
+    EXPECT_THAT(LogOfLooks(watch, 2), HasSubstr("certificate read file=" + files_.certificate));
   }
-  EXPECT_EQ(Failures(), 1);
-  EXPECT_NEAR(Remaining(), 86400, 60) << "connections get the certificate of before";
+}
+
+TEST_F(CertificateWatchTest, AKeyThatComesBeforeItsCertificateIsNoFault) {
+  CertificateWatch watch(files_, metrics_, clock_);
+  const auto next = authority_.Sign("server", 2h);
+  WriteAll(files_.private_key, next.private_key);
+  EXPECT_EQ(LogOfLooks(watch, 1), "");
+  WriteAll(files_.certificate, next.certificate);
+  EXPECT_THAT(LogOfLooks(watch, 2), HasSubstr("certificate read"));
+  EXPECT_EQ(Failures(), 0);
+  EXPECT_NEAR(Remaining(), 7200, 60);
 }
 
 TEST_F(CertificateWatchTest, SaysNothingWithoutTls) {
