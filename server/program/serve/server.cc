@@ -109,6 +109,7 @@ std::string Plain(const std::string& value) {
 // Says where a variable overrides what somebody wrote into the configuration file: manifests and
 // images set variables, too.
 void LogOverridden(const std::vector<OptionTable::Description>& options, const std::string& file) {
+  if (file.empty()) return;
   for (const OptionTable::Description& option : options) {
     const bool by_variable = option.origin.starts_with("variable ");
     if (!by_variable || option.overridden_origin != file) continue;
