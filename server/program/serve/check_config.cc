@@ -173,6 +173,7 @@ absl::Status CheckConfig(const Settings& settings) {
   CheckListeners(config, metrics, faults);
   absl::Status status = faults.ToStatus();
   if (status.ok()) std::printf("\nA server would start with it.\n");
+  std::fflush(stdout);  // before the error, where both go to one file
   return status;
 }
 
