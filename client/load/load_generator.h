@@ -34,7 +34,7 @@ struct LoadOptions {
   // Time before the measurement, with the same load.
   std::chrono::nanoseconds warmup = std::chrono::seconds(1);
   uint64_t seed = 1;
-  // In an open loop, a request beyond so many in flight counts as failed with RESOURCE_EXHAUSTED.
+  // In an open loop, a request beyond so many in flight is not sent, and counts as failed.
   size_t max_in_flight = 10000;
 
   bool open_loop() const { return rate > 0 || !times.empty(); }

@@ -69,7 +69,7 @@ nlohmann::json ReportOf(const LoadSubject& subject, const std::vector<Objective>
 }
 
 std::string Ratio(double value, double first) {
-  return first > 0 ? Number(value / first, 3) + "x" : "-";
+  return first > 0 && value > 0 ? Number(value / first, 3) + "x" : "-";
 }
 
 // Writes what the other subjects measured, as multiples of what the first one did.

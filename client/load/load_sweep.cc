@@ -30,13 +30,14 @@ std::string Load(const SweepStep& step) {
   return Number(step.load, step.load < 10 && step.report.open_loop ? 2 : 0);
 }
 
-size_t KneeOf(const std::vector<SweepStep>& steps) {
+std::optional<size_t> KneeOf(const std::vector<SweepStep>& steps) {
   const auto power = [](const LoadReport& report) {
     return report.interrupted ? 0 : Power(report);
   };
   const auto knee = std::max_element(
       steps.begin(), steps.end(),
       [&](const SweepStep& a, const SweepStep& b) { return power(a.report) < power(b.report); });
+  if (knee == steps.end() || power(knee->report) == 0) return std::nullopt;
   return static_cast<size_t>(knee - steps.begin());
 }
 
@@ -74,7 +75,7 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
                {"cached", Align::kRight},
                {"failed", Align::kRight},
                {"", Align::kLeft}});
-  const size_t knee = KneeOf(steps);
+  const std::optional<size_t> knee = KneeOf(steps);
   std::string errors;
   for (size_t i = 0; i < steps.size(); ++i) {
     const LoadReport& report = steps[i].report;
@@ -93,7 +94,8 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
     }
   }
   std::string text = table.ToText() + '\n';
-  text += "knee: " + Load(steps[knee]) + unit + ", the most throughput for its latency\n";
+  if (knee)
+    text += "knee: " + Load(steps[*knee]) + unit + ", the most throughput for its latency\n";
   if (!objectives.empty()) {
     const SweepStep* best = BestOf(steps, objectives);
     text += best == nullptr ? "the smallest load already misses an objective\n"
@@ -128,8 +130,9 @@ nlohmann::json JsonOf(const std::vector<SweepStep>& steps,
   nlohmann::json texts = nlohmann::json::array();
   for (const Objective& objective : objectives) texts.push_back(objective.text);
   const SweepStep* best = BestOf(steps, objectives);
+  const std::optional<size_t> knee = KneeOf(steps);
   return {{"steps", list},
-          {"knee", steps[KneeOf(steps)].load},
+          {"knee", knee ? nlohmann::json(steps[*knee].load) : nlohmann::json()},
           {"objectives", texts},
           {"best", best == nullptr ? nlohmann::json() : nlohmann::json(best->load)}};
 }

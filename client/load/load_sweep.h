@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct SweepStep {
 std::string Load(const SweepStep& step);
 
 // Returns the step with the most throughput for its mean latency (Kleinrock's power): beyond it,
-// requests wait for longer than their number grows. REQUIRES: at least one step.
-size_t KneeOf(const std::vector<SweepStep>& steps);
+// latency grows faster than throughput. None if nothing was answered.
+std::optional<size_t> KneeOf(const std::vector<SweepStep>& steps);
 
 // Writes a table of the steps, then the knee and the largest load that keeps to the objectives.
 std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives);

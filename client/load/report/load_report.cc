@@ -14,13 +14,16 @@ namespace {
 double Over(double amount, double count) { return count > 0 ? amount / count : 0; }
 
 void AddRow(const std::string& name, const Histogram& histogram, Table& table) {
-  std::vector<std::string> cells = {name, Number(Milliseconds(histogram.mean()), 3)};
+  const auto number = [&](double nanoseconds) {
+    return histogram.count() == 0 ? "-" : Number(Milliseconds(nanoseconds), 3);
+  };
+  std::vector<std::string> cells = {name, number(histogram.mean())};
   for (const auto& [label, fraction] : kQuantiles) {
     cells.push_back(Tells(histogram.count(), fraction)
-                        ? Number(Milliseconds(static_cast<double>(histogram.Quantile(fraction))), 3)
+                        ? number(static_cast<double>(histogram.Quantile(fraction)))
                         : "-");
   }
-  cells.push_back(Number(Milliseconds(static_cast<double>(histogram.max())), 3));
+  cells.push_back(number(static_cast<double>(histogram.max())));
   table.Add(std::move(cells));
 }
 
@@ -161,6 +164,10 @@ std::string LoadReport::Errors() const {
   };
   add(request_errors, " requests ");
   add(sequence_errors, " sequences ");
+  if (unsent > 0) {
+    text += (text.empty() ? "" : ", ") + std::to_string(unsent) +
+            " requests not sent, as the client had too many in flight";
+  }
   if (!first_error.empty()) text += "; the first one: " + first_error;
   return text;
 }
@@ -248,6 +255,7 @@ nlohmann::json JsonOf(const LoadReport& report) {
        report.cached_share() ? nlohmann::json(*report.cached_share()) : nlohmann::json()},
       {"request_errors", report.request_errors},
       {"sequence_errors", report.sequence_errors},
+      {"unsent", report.unsent},
       {"first_error", report.first_error},
       {"errors", report.Errors()},
       {"client_cpu_seconds", report.client_cpu_seconds},

@@ -60,6 +60,7 @@ struct LoadReport {
   uint64_t uncomputed = 0;                          // OK sequences that were in no batch
   std::map<std::string, uint64_t> request_errors;   // by the name of the code
   std::map<std::string, uint64_t> sequence_errors;  // in requests that were answered
+  uint64_t unsent = 0;  // requests for which there was no room in flight
   std::string first_error;
   double away_seconds = 0;  // how long the server could not be reached
   double client_cpu_seconds = 0;

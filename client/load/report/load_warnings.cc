@@ -58,6 +58,20 @@ void WarnOfCache(const LoadReport& report, std::vector<LoadWarning>& warnings) {
                       "0 to measure the model"});
 }
 
+// Fewer requests are answered than are sent where the queue grows, or requests are refused.
+void WarnOfRate(const LoadReport& report, std::vector<LoadWarning>& warnings) {
+  constexpr uint64_t kLeastRequests = 30;
+  constexpr double kLeastAnswered = 0.9;
+  if (!report.open_loop || report.requests < kLeastRequests || report.within.requests == 0) return;
+  const double sent = report.Rate(report.requests);
+  const double answered = report.Rate(report.within.requests);
+  if (answered >= kLeastAnswered * sent) return;
+  warnings.push_back({"fewer requests were answered than were due",
+                      Number(answered, 1) + " of " + Number(sent, 1) + " a second",
+                      "the server does not reach this rate, and latencies depend on how long the "
+                      "measurement is"});
+}
+
 void WarnOfAbsence(const LoadReport& report, std::vector<LoadWarning>& warnings) {
   constexpr double kLeastSeconds = 0.1;
   if (report.away_seconds < kLeastSeconds) return;
@@ -89,6 +103,7 @@ std::vector<LoadWarning> WarningsOf(const LoadReport& report) {
   WarnOfLimit(report, warnings);
   WarnOfLag(report, warnings);
   WarnOfCache(report, warnings);
+  WarnOfRate(report, warnings);
   WarnOfAbsence(report, warnings);
   WarnOfEmptiness(report, warnings);
   return warnings;

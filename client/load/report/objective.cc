@@ -74,7 +74,7 @@ std::string Objective::Verdict(const LoadReport& report) const {
   char value[64];
   if (measure == kErrors) {
     std::snprintf(value, sizeof(value), "%.3g %%", 100 * measured);
-  } else if (std::isinf(measured)) {
+  } else if (std::isinf(measured) || report.ok.requests == 0) {
     std::snprintf(value, sizeof(value), "%llu of %llu requests failed",
                   static_cast<unsigned long long>(report.failed()),
                   static_cast<unsigned long long>(report.requests));

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <optional>
+
 namespace linserve {
 namespace {
 
@@ -22,6 +25,13 @@ TEST(LoadSweep, FailsWhereMoreThanHalfOfItsRequestsDo) {
   EXPECT_EQ(FailureOf({StepOf(1, 0, 1)}), "");
   EXPECT_EQ(FailureOf({StepOf(1, 0, 2)}), "2 of 3 requests failed");
   EXPECT_EQ(FailureOf({StepOf(0, 0)}), "no request was answered");
+}
+
+TEST(LoadSweep, HasNoKneeWhereNothingWasAnswered) {
+  const std::vector<SweepStep> steps = {StepOf(0, 2), StepOf(0, 3)};
+  EXPECT_EQ(KneeOf(steps), std::nullopt);
+  EXPECT_EQ(ToText(steps, {}).find("knee"), std::string::npos) << ToText(steps, {});
+  EXPECT_TRUE(JsonOf(steps, {})["knee"].is_null());
 }
 
 }  // namespace

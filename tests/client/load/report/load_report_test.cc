@@ -50,6 +50,12 @@ TEST(LoadReport, TellsEverythingInText) {
   EXPECT_EQ(told["request_errors"]["UNAVAILABLE"], 1);
 }
 
+TEST(LoadReport, TellsNoLatencyWhereNothingWasAnswered) {
+  LoadReport report;
+  report.Record(absl::UnavailableError("gone"), {});
+  EXPECT_THAT(ToText(report), testing::ContainsRegex("\nlatency( +-){7}\n"));
+}
+
 TEST(LoadReport, LeavesOutWhatTheServerDoesNotTell) {
   LoadReport report;
   report.Record(absl::OkStatus(), {SequenceResult{}});

@@ -48,6 +48,16 @@ TEST(LoadWarnings, CallTheClientTheLimitIfItComesNearItsCeiling) {
                                                    "nothing, and 91 % of that here")));
 }
 
+TEST(LoadWarnings, AreOfARateThatIsNotReached) {
+  LoadReport report = Good();
+  report.requests = 115;
+  EXPECT_THAT(Texts(report), IsEmpty()) << "a closed loop has no rate";
+  report.open_loop = true;
+  EXPECT_THAT(Texts(report), ElementsAre(HasSubstr("(100.0 of 115.0 a second)")));
+  report.requests = 109;
+  EXPECT_THAT(Texts(report), IsEmpty());
+}
+
 TEST(LoadWarnings, TellHowLongTheServerCouldNotBeReached) {
   LoadReport report = Good();
   report.away_seconds = 0.05;

@@ -63,6 +63,13 @@ TEST(Objective, IsNotMetWhereNothingWasMeasured) {
   EXPECT_FALSE(Objective::Parse("errors=99%")->Met(ReportOf({})));
 }
 
+TEST(Objective, SaysThatAllFailedWhereNothingWasAnswered) {
+  for (const char* text : {"mean=1s", "max=1s", "p99=1s"}) {
+    EXPECT_THAT(Objective::Parse(text)->Verdict(ReportOf({}, 1)),
+                testing::HasSubstr("missed, 1 of 1 requests failed"));
+  }
+}
+
 TEST(Objective, ThatIsNoneIsRefused) {
   for (const char* text : {"", "p99", "p99=", "p99=20", "p99=20min", "p98=20ms", "errors=1",
                            "errors=1ms", "p99=-1ms", "p99=nanms", "=20ms"}) {
