@@ -82,6 +82,11 @@ struct EmbeddingClient::Impl {
           options.target + " is an address of HTTP; that of gRPC is another one, " +
           ClientOptions().target + " unless the server was told otherwise");
     }
+    if (absl::StrContains(status.message(), "is not in peer certificate")) {
+      return absl::UnavailableError("the certificate of " + options.target +
+                                    " is for another name (" + std::string(status.message()) +
+                                    "); give one that it is for by `--tls-server-name NAME`");
+    }
     return absl::UnavailableError(
         "cannot reach a server at " + options.target + " (" + std::string(status.message()) +
         "); start one with `linserve serve --model-repository DIR`, choose another with "

@@ -1,6 +1,8 @@
 #include "access/tls.h"
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509err.h>
 
 #include <algorithm>
 #include <ctime>
@@ -84,7 +86,13 @@ absl::StatusOr<std::shared_ptr<const TlsContents>> Load(const TlsFiles& files) {
   if (!UseCertificate(*context, *certificate)) {
     return Unusable("tls_certificate", files.certificate);
   }
-  if (!UseKey(*context, *private_key)) return Unusable("tls_private_key", files.private_key);
+  if (!UseKey(*context, *private_key)) {
+    if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH) {
+      return absl::InvalidArgumentError("tls_private_key " + files.private_key +
+                                        " is not the key of tls_certificate " + files.certificate);
+    }
+    return Unusable("tls_private_key", files.private_key);
+  }
   if (files.mutual()) {
     if (!UseAuthorities(*context, *client_ca)) return Unusable("tls_client_ca", files.client_ca);
     Verify(*context);

@@ -185,12 +185,17 @@ absl::StatusOr<Read> ReadEntry(const json& entry, size_t index) {
 absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const TokenTable* before) {
   const json parsed = ParseJson(text).value_or(json());
   const bool good = parsed.is_object() && parsed.size() == 1 && parsed.contains("tokens") &&
-                    parsed["tokens"].is_array() && !parsed["tokens"].empty();
+                    parsed["tokens"].is_array();
   if (!good) {
     // The parser's own words are not passed on, because they may quote a secret.
     return absl::InvalidArgumentError(
         "expected JSON of the form {\"tokens\": [{\"name\": ..., \"token\": ...}, ...]}, each "
         "key once");
+  }
+  if (parsed["tokens"].empty()) {
+    return absl::InvalidArgumentError(
+        "\"tokens\" is empty, so that nobody could call; without "
+        "tokens_file everybody may");
   }
   if (parsed["tokens"].size() > kMostTokens) {
     return absl::InvalidArgumentError("there are " + std::to_string(parsed["tokens"].size()) +

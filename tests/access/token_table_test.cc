@@ -79,7 +79,7 @@ TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
       {"", "expected JSON of the form"},
       {"{", "expected JSON of the form"},
       {R"({"tokens": "0123456789abcdef"})", "expected JSON of the form"},
-      {R"({"tokens": []})", "expected JSON of the form"},
+      {R"({"tokens": []})", "is empty, so that nobody could call"},
       {FileOf(
            R"({"name": "a", "token": "0123456789abcdef", "may": ["infer"], "may": ["control"]})"),
        "each key once"},

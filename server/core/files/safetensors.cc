@@ -22,6 +22,7 @@ constexpr size_t kPrefixBytes = 8;
 // As many tensors as a network may have take less. The Rust and Python readers take 100 MB, whose
 // entries would take a gigabyte.
 constexpr uint64_t kLongestHeader = 32 << 20;
+constexpr const char* kCutOff = "; the file is shorter than its header says: copy it again";
 
 // Holds an entry whose fields are all there and agree with each other.
 struct Extent {
@@ -57,7 +58,8 @@ absl::StatusOr<size_t> HeaderLength(const std::byte* bytes, size_t size) {
   }
   if (length > size - kPrefixBytes) {
     return absl::InvalidArgumentError(found + ", expected at most the " +
-                                      std::to_string(size - kPrefixBytes) + " bytes that follow");
+                                      std::to_string(size - kPrefixBytes) + " bytes that follow" +
+                                      kCutOff);
   }
   return static_cast<size_t>(length);
 }
@@ -78,7 +80,7 @@ absl::StatusOr<Extent> CheckEntry(const SafetensorsEntry& entry, int64_t data_si
   }
   if (extent.end > data_size) {
     return absl::InvalidArgumentError(InTensor(extent) + " lie past the end, expected at most " +
-                                      std::to_string(data_size));
+                                      std::to_string(data_size) + kCutOff);
   }
   const std::string form = std::string(Name(*entry.dtype)) + " " + ToString(*entry.shape);
   const std::optional<int64_t> bytes = CheckedByteSize(*entry.dtype, *entry.shape);

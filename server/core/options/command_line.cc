@@ -1,6 +1,7 @@
 #include "core/options/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -14,8 +15,15 @@ namespace {
 
 constexpr int kUsageError = 2;
 
+// Suggests the nearest name, or else one that begins so.
 std::string Suggestion(const std::string& name, const std::vector<std::string>& names) {
-  const std::string nearest = NearestName(name, names, name.size() / 3);
+  std::string nearest = NearestName(name, names, name.size() / 3);
+  if (nearest.empty()) {
+    const auto longer = std::find_if(names.begin(), names.end(), [&](const std::string& known) {
+      return known.starts_with(name + "-");
+    });
+    if (longer != names.end()) nearest = *longer;
+  }
   return nearest.empty() ? "" : "; did you mean " + nearest + "?";
 }
 

@@ -8,7 +8,7 @@ namespace linserve {
 absl::StatusOr<ListenAddress> ListenAddress::Parse(const std::string& text) {
   constexpr int kHighestPort = 65535;
   const size_t colon = text.rfind(':');
-  if (colon != std::string::npos) {
+  if (colon != std::string::npos && colon > 0) {
     ListenAddress address;
     const char* end = text.data() + text.size();
     const auto parsed = std::from_chars(text.data() + colon + 1, end, address.port);

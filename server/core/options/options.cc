@@ -328,16 +328,12 @@ absl::Status OptionTable::Assign(const Option& option, const json& value) {
       option.field);
 }
 
-std::string OptionTable::NearestTo(const std::string& name, size_t most_changes) const {
-  std::vector<std::string> names;
-  for (const Option& option : options_) names.push_back(option.name);
-  return NearestName(name, names, most_changes);
-}
-
 absl::Status OptionTable::Unknown(const std::string& name, const std::string& where) const {
   constexpr size_t kLongest = 64;  // no option's name is as long
   const std::string cut = name.substr(0, kLongest);
-  const std::string nearest = NearestTo(cut);
+  std::vector<std::string> names;
+  for (const Option& option : options_) names.push_back(option.name);
+  const std::string nearest = NearestName(cut, names, cut.size() / 2);
   const std::string hint = nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
   return absl::InvalidArgumentError(where + ": unknown option \"" + cut + "\"" + hint);
 }

@@ -55,10 +55,6 @@ class OptionTable {
   // --help and in a file with comments.
   void Section(std::string title);
 
-  // Returns the option whose name is nearest to this one, or "" if more than `most_changes` letters
-  // would have to be changed.
-  std::string NearestTo(const std::string& name, size_t most_changes = SIZE_MAX) const;
-
   struct Description {
     std::string name;
     std::string help;

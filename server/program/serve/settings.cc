@@ -36,8 +36,9 @@ absl::Status ReadOptions(const std::string& path, OptionTable& table) {
         "top level, for all models");
   }
   if (options.ok()) return table.SetAll(*options, path);
-  return absl::Status(options.status().code(), "the configuration cannot be read: " +
-                                                   std::string(options.status().message()));
+  return absl::Status(options.status().code(),
+                      "the configuration, which is JSON, cannot be read: " +
+                          std::string(options.status().message()));
 }
 
 using Variables = std::map<std::string, std::string>;

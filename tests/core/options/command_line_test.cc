@@ -25,6 +25,7 @@ class CommandLineTest : public testing::Test {
     serve->add_option("--threads", threads_);
     serve->add_flag("--truncate{right}", side_);
     serve->add_flag("--quiet");
+    serve->add_flag("--drain-timeout-seconds");
   }
 
   std::optional<int> Parse(std::vector<const char*> arguments) {
@@ -71,6 +72,7 @@ TEST_F(CommandLineTest, SaysWhatAMisspeltNameWasMeantToBe) {
   EXPECT_THAT(Fault({"serve", "--tagret=x"}), HasSubstr("did you mean --target?"));
   EXPECT_THAT(Fault({"srve"}), HasSubstr("unknown subcommand 'srve'; did you mean serve?"));
   EXPECT_THAT(Fault({"--tarket", "x", "serve"}), HasSubstr("did you mean --target?"));
+  EXPECT_THAT(Fault({"serve", "--drain"}), HasSubstr("did you mean --drain-timeout-seconds?"));
 }
 
 TEST_F(CommandLineTest, SuggestsNothingFarOff) {

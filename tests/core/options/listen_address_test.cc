@@ -23,7 +23,8 @@ TEST(ListenAddressTest, RefusesWhatIsNoAddressNamingTheOption) {
   ListenAddress address = {"127.0.0.1", 8080};
   OptionTable table;
   address.Bind(table, "http_address", "help");
-  for (const char* text : {"8500", "localhost", "host:", "host:x", "host:70000", "host:-1"}) {
+  for (const char* text :
+       {"8500", "localhost", "host:", "host:x", "host:70000", "host:-1", ":8500"}) {
     const absl::Status status = table.SetText("http_address", text, "command line");
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     EXPECT_EQ(status.message(), "command line: \"http_address\" is \"" + std::string(text) +

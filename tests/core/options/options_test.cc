@@ -295,6 +295,7 @@ TEST_F(OptionsTest, NameTheOptionThatAnUnknownOneResembles) {
               IsInvalid("linserve.json: unknown option \"max_batch_token\"; did you mean "
                         "\"max_batch_tokens\"?"));
   EXPECT_THAT(Set("Warmup", true), IsInvalid("did you mean \"warmup\"?"));
+  EXPECT_THAT(Set("xyzxyz", 1), testing::Not(IsInvalid("did you mean")));
   EXPECT_THAT(SetText("bucket", "1"), IsInvalid("did you mean \"buckets\"?"));
   EXPECT_THAT(OptionTable().Set("warmup", true, "x"), IsInvalid("x: unknown option \"warmup\""));
 }

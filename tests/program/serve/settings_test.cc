@@ -74,6 +74,12 @@ TEST_F(SettingsTest, SayWhereTheMembersOfServingStandInTheServersOwnFile) {
   EXPECT_THAT(settings_.Read(), IsInvalid("here its members stand at the top level"));
 }
 
+TEST_F(SettingsTest, SayThatTheFileIsJson) {
+  Write("replicas: 2");
+  EXPECT_THAT(settings_.Read(), IsInvalid("the configuration, which is JSON, cannot be read: " +
+                                          settings_.sources.file));
+}
+
 TEST_F(SettingsTest, OverlookWhatKubernetesSetsBesideServices) {
   for (const std::string service : {"LINSERVE", "LINSERVE_HEADLESS", "LINSERVE_CANARY_2"}) {
     const WithVariables set(Variables{{service + "_SERVICE_HOST", "10.0.0.1"},
