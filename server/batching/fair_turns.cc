@@ -9,10 +9,14 @@ constexpr std::chrono::seconds kMostBehind(10);
 
 }  // namespace
 
-TimePoint FairTurns::Next(const std::string& caller, TimePoint now) const {
+TimePoint FairTurns::Current(TimePoint now) const {
   // The turn is not further behind the clock: else priorities would not age where turns stand
   // still.
-  const TimePoint turn = begun_ ? std::clamp(*begun_, now - kMostBehind, now) : now;
+  return begun_ ? std::clamp(*begun_, now - kMostBehind, now) : now;
+}
+
+TimePoint FairTurns::Next(const std::string& caller, TimePoint now) const {
+  const TimePoint turn = Current(now);
   const auto found = until_.find(caller);
   return found == until_.end() ? turn : std::max(turn, found->second);
 }

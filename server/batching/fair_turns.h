@@ -18,6 +18,9 @@ namespace linserve {
 // workers are as fast as was thought.
 class FairTurns {
  public:
+  // Returns the turn of those who are being computed.
+  TimePoint Current(TimePoint now) const;
+
   // Returns the turn of the caller's next sequence.
   TimePoint Next(const std::string& caller, TimePoint now) const;
 

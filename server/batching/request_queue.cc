@@ -111,6 +111,7 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
     if (admission.status.ok() && held) {
       totals_ += added;
     } else if (admission.status.ok()) {
+      ReserveTurns(request);
       Enqueue(request);
     }
     if (admission.status.ok()) changed_.NotifyOne();
@@ -128,7 +129,7 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
 void RequestQueue::PushNext(std::vector<Pending>& next) {
   next[0].next = true;
   MutexLock lock(mutex_);
-  SetTurns(next);
+  KeepTurn(next[0]);
   metrics_.Arrived(TotalsOf(next).tokens);
   Enqueue(next);
   changed_.NotifyOne();
@@ -274,6 +275,7 @@ bool RequestQueue::IsLong(const Pending& pending) const {
 
 ClosedBatch RequestQueue::Take(const Decision& decision) {
   ClosedBatch batch;
+  batch.closed = last_batch_ = clock_.Now();
   // No memory may be missing once one is taken out: it would be answered under the lock. Who has
   // others that wait with it is taken alone.
   const auto first = std::next(queue_.begin(), static_cast<int64_t>(decision.take.front()));
@@ -288,6 +290,7 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
     std::advance(entry, index - at);
     const auto next = std::next(entry);
     Pending taken = Unlink(entry);
+    if (taken.taken != nullptr) *taken.taken = {taken.turn, batch.closed};
     std::vector<Pending> rest = std::exchange(taken.rest, {});
     batch.sequences.push_back(std::move(taken));
     std::move(rest.begin(), rest.end(), std::back_inserter(batch.sequences));
@@ -300,7 +303,6 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
     turns_.Begin(batch.sequences[0].turn);
   }
   batch.reason = decision.reason;
-  batch.closed = last_batch_ = clock_.Now();
   // The sequences that are left may be another batch, for another worker.
   if (!queue_.empty()) changed_.NotifyOne();
   return batch;

@@ -52,6 +52,12 @@ struct RequestOrigin {
   std::string caller;  // who shares the workers fairly with the others
 };
 
+// Says when a sequence was taken out of the queue, and which turn it had.
+struct TurnTaken {
+  TimePoint turn{};
+  TimePoint at{};
+};
+
 // Holds one sequence that waits to be computed.
 struct Pending {
   Item item;
@@ -68,6 +74,9 @@ struct Pending {
   Delivery delivery;
   std::shared_ptr<int64_t> siblings{};  // the queue's own: how many of the request still wait
   TimePoint turn{};                     // the queue's own: see FairTurns
+  // Is where the queue notes the turn for what goes on with this one by PushNext(), and has it from
+  // there. Null: nothing goes on.
+  std::shared_ptr<TurnTaken> taken{};
   // Says what the result depends on: sequences of equal identity are computed as one. Null: it
   // shares with none.
   std::shared_ptr<const std::string> identity{};
@@ -116,8 +125,9 @@ class RequestQueue {
   absl::Status Hold(Pending& pending);
 
   // Takes one sequence more, beyond the limits if need be, and even while the queue is closed: it
-  // was accepted together with one before it, which a worker has just computed. `next`, which holds
-  // it alone, is left empty. REQUIRES: called by a worker before it pops again.
+  // was accepted together with one before it, which a worker has just computed. It goes on in the
+  // turn of that one, whatever its caller has sent since. `next`, which holds it alone, is left
+  // empty. REQUIRES: called by a worker before it pops again.
   void PushNext(std::vector<Pending>& next);
 
   // Blocks until a batch is due; nullopt once the queue is closed and empty.
@@ -190,6 +200,8 @@ class RequestQueue {
   bool Displace(const std::vector<Pending>& request, const Totals& added,
                 std::vector<Pending>& displaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTurns(std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReserveTurns(const std::vector<Pending>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepTurn(Pending& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(std::vector<Pending>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Joins(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

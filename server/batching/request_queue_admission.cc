@@ -136,6 +136,26 @@ void RequestQueue::SetTurns(std::vector<Pending>& request) const {
   }
 }
 
+void RequestQueue::ReserveTurns(const std::vector<Pending>& request) {
+  if (request.empty()) return;
+  const Pending& last = request.back();
+  const auto own = Joins(last) ? std::chrono::nanoseconds(0) : TimeFor(SizeOf(last).tokens);
+  turns_.Reserve(last.origin->caller, last.turn + own, clock_.Now());
+}
+
+// Sets the turn of what goes on to that of the one before it, and the time later that its
+// computation took: a step of few tokens takes far longer than they do in a full batch.
+void RequestQueue::KeepTurn(Pending& next) {
+  const TimePoint now = clock_.Now();
+  next.enqueued = now;
+  next.turn = std::max(next.turn, turns_.Current(now));
+  if (const auto& before = next.taken) {
+    next.turn = std::max(next.turn, before->turn + (now - before->at) / workers_.count);
+  }
+  const std::string& caller = next.origin->caller;
+  turns_.Reserve(caller, turns_.Next(caller, now) + TimeFor(next.tokens), now);
+}
+
 // Returns how long all workers together take.
 std::chrono::nanoseconds RequestQueue::TimeFor(int64_t tokens) const {
   return workers_.time_for ? workers_.time_for(tokens) / workers_.count

@@ -19,9 +19,6 @@ void Reserve(size_t more, std::vector<Pending>& target) {
 void RequestQueue::Enqueue(std::vector<Pending>& request) {
   if (request.empty()) return;
   totals_.requests += 1;
-  const Pending& last = request.back();
-  const auto own = Joins(last) ? std::chrono::nanoseconds(0) : TimeFor(SizeOf(last).tokens);
-  turns_.Reserve(last.origin->caller, last.turn + own, clock_.Now());
   const auto siblings = std::make_shared<int64_t>(std::ssize(request));
   for (Pending& pending : request) {
     pending.siblings = siblings;

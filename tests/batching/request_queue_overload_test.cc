@@ -152,6 +152,46 @@ TEST_F(RequestQueueOverload, WhatGoesOnAndCannotBeComputedInTimeMissesItsDeadlin
               ElementsAre(IsStatus(absl::StatusCode::kDeadlineExceeded, "would pass before")));
 }
 
+// Makes one token of a generation, the first of which notes its turn in `taken`.
+Pending TokenOf(Pending pending, const std::shared_ptr<TurnTaken>& taken) {
+  pending.tokens = 1;
+  pending.taken = taken;
+  return pending;
+}
+
+TEST_F(RequestQueueOverload, WhatGoesOnDoesNotWaitForAllThatItsCallerSentMeanwhile) {
+  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kMillisecondAToken);
+  const auto taken = std::make_shared<TurnTaken>();
+  PushAll(queue, TokenOf(One(sink_, 0, TimePoint::max(), "a"), taken));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
+  for (size_t i = 1; i < 5; ++i) EXPECT_TRUE(PushOf(queue, "a", i).ok());
+  clock_.Advance(15ms);
+  std::vector<Pending> next;
+  next.push_back(TokenOf(One(sink_, 9, TimePoint::max(), "a"), taken));
+  queue.PushNext(next);
+  for (const char* name : {"1", "2", "9", "3", "4"}) {
+    EXPECT_THAT(Names(queue.Pop()), ElementsAre(name));
+  }
+}
+
+TEST_F(RequestQueueOverload, WhatGoesOnAndOnLeavesOthersTheirTurnsHoweverFewTokensItHas) {
+  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kMillisecondAToken);
+  const auto taken = std::make_shared<TurnTaken>();
+  PushAll(queue, TokenOf(One(sink_, 0, TimePoint::max(), "a"), taken));
+  for (size_t i = 1; i < 5; ++i) EXPECT_TRUE(PushOf(queue, "b", i).ok());
+  std::vector<std::string> names;
+  for (int i = 0; i < 8; ++i) {
+    names.push_back(Names(queue.Pop()).at(0));
+    clock_.Advance(10ms);
+    if (names.back() != "0") continue;
+    std::vector<Pending> next;
+    next.push_back(TokenOf(One(sink_, 0, TimePoint::max(), "a"), taken));
+    queue.PushNext(next);
+  }
+  EXPECT_THAT(names, ElementsAre("0", "1", "2", "0", "3", "0", "4", "0"));
+  EXPECT_EQ(queue.Flush(absl::UnavailableError("")), 1u);
+}
+
 TEST_F(RequestQueueOverload, WhereNoBatchWasBegunForAWhileEvenTheHopelessIsComputed) {
   RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kMillisecondAToken);
   clock_.Advance(2s);

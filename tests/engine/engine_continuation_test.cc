@@ -86,6 +86,29 @@ TEST_F(EngineContinuation, ThoseThatRunAtOnceShareEachStep) {
   EXPECT_THAT(control_->batch_sizes(), ElementsAre(1, 3, 3, 3));
 }
 
+TEST_F(EngineContinuation, KeepsItsTurnWhateverItsCallerSendsMeanwhile) {
+  std::vector<int64_t> started;
+  control_->fault = [&](const Batch& batch) {
+    started.push_back(batch.rows);
+    return Fault::kNone;
+  };
+  control_->before_slice = [this](const Batch& batch) { clock_.Advance(batch.rows * 10ms); };
+  options_.policy.max_sequences = 1;
+  Start(clock_);
+  EXPECT_TRUE(EngineTest::Submit(sink_, {2}).ok());  // teaches the engine its speed
+  EXPECT_TRUE(sink_->Await(0).ok());
+  control_->Hold();
+  const Sink sink = Begin("a", 4);
+  control_->AwaitHeld(1);
+  const auto others = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(EngineTest::Submit(others, {5, 5, 5, 5}).ok());
+  started.clear();
+  control_->LetGo();
+  EXPECT_EQ(sink->Await(0)->position, 7);
+  others->AwaitDeliveries(4);
+  EXPECT_THAT(started, ElementsAre(5, 1, 1, 1, 1, 5, 5, 5));
+}
+
 TEST_F(EngineContinuation, GoesOnWhileTheEngineDrains) {
   Start();
   control_->Hold();

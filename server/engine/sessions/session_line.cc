@@ -21,7 +21,8 @@ Pending WithoutDelivery(const Pending& chunk) {
                  .priority = chunk.priority,
                  .deadline = chunk.deadline,
                  .origin = chunk.origin,
-                 .delivery = Delivery(nullptr, 0)};
+                 .delivery = Delivery(nullptr, 0),
+                 .taken = chunk.taken};
 }
 
 // Returns the answer to the chunks behind one that was refused.
@@ -86,7 +87,9 @@ class SessionTable::ChunkSink : public ResultSink {
     std::optional<Pending> next = End(computed);
     delivery_.Complete(std::move(result));
     // Only a worker delivers what was computed, and then goes on to take more.
-    if (next) table_->Begin(key_, *std::move(next), /*next=*/computed);
+    if (!next) return;
+    next->taken = again_.taken;
+    table_->Begin(key_, *std::move(next), /*next=*/computed);
   }
   void Report(size_t /*index*/, const ItemProgress& progress) override {
     delivery_.Report(progress);
@@ -241,6 +244,7 @@ void SessionTable::Begin(const Key& key, Pending chunk, bool next) {
       status = Guarded("the session", [&] {
         absl::Status entered = Enter(key, one->item);
         if (!entered.ok()) return entered;
+        if (one->taken == nullptr) one->taken = std::make_shared<TurnTaken>();
         sink = std::make_shared<ChunkSink>(shared_from_this(), key, one->item.session,
                                            WithoutDelivery(*one), std::move(delivery));
         one->delivery = Delivery(sink, 0);
