@@ -95,7 +95,8 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
 }
 
 // Displaces sequences that are due last, to make room for what is due before them: all that is
-// needed, or none. Those which the request shares stay, as it would have to bring its own.
+// needed, or none. Those which the request shares stay, as it would have to bring its own; and so do
+// those that go on, since their callers have had results already.
 bool RequestQueue::Displace(const std::vector<Pending>& request, const Totals& added,
                             std::vector<Pending>& displaced) {
   const TimePoint due = DueTime(request.back());
@@ -110,7 +111,7 @@ bool RequestQueue::Displace(const std::vector<Pending>& request, const Totals& a
     if (entry == queue_.begin()) return false;
     --entry;
     if (entry->first <= due) return false;
-    if (shared.contains(&entry->second)) continue;
+    if (entry->second.next || shared.contains(&entry->second)) continue;
     left -= SizeOf(entry->second);
     victims.push_back(entry);
   }

@@ -100,6 +100,20 @@ TEST_F(RequestQueueOverload, AFullQueueMakesRoomForCallersWithLessInIt) {
   EXPECT_THAT(sink_->Of(3), SizeIs(1));
 }
 
+TEST_F(RequestQueueOverload, WhatGoesOnIsNotDisplaced) {
+  RequestQueue queue({.max_sequences = 2}, {}, clock_, model_, kMillisecondAToken);
+  EXPECT_TRUE(PushOf(queue, "a", 0, Priority::kLow).ok());
+  std::vector<Pending> next;
+  next.push_back(One(sink_, 1, TimePoint::max(), "a"));
+  next[0].priority = Priority::kLow;
+  queue.PushNext(next);
+  EXPECT_TRUE(PushOf(queue, "b", 2, Priority::kHigh).ok());
+  EXPECT_THAT(sink_->Of(0), ElementsAre(IsStatus(kExhaustedCode, "higher priority")));
+  EXPECT_THAT(PushOf(queue, "b", 3, Priority::kHigh),
+              IsStatus(kExhaustedCode, "max_queue_sequences"));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("2", "1"));
+}
+
 TEST_F(RequestQueueOverload, NobodyIsDisplacedForARequestThatStillDoesNotFit) {
   RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kMillisecondAToken);
   EXPECT_TRUE(PushOf(queue, "a", 0, Priority::kHigh).ok());
