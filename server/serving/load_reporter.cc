@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kCountPeriod(200);
 
+// Returns by how much a count has grown. One that is less than it was has been begun afresh.
+template <typename Count>
+Count Growth(Count before, Count now) {
+  return now < before ? now : now - before;
+}
+
 }  // namespace
 
 LoadReporter::LoadReporter(const ModelRepository& repository, Clock& clock)
@@ -61,12 +67,9 @@ ServerLoad LoadReporter::Between(const Totals& before, const Totals& now) const 
   for (const auto& [version, counted] : now.versions) {
     const auto old = before.versions.find(version);
     if (old == before.versions.end()) continue;  // what it counted when it was served before is old
-    // A version that was loaded again meanwhile counts its time afresh.
-    const bool again = counted.computing < old->second.computing;
-    growth.computing +=
-        counted.computing - (again ? std::chrono::nanoseconds(0) : old->second.computing);
-    growth.answered += counted.answered - old->second.answered;
-    growth.failed += counted.failed - old->second.failed;
+    growth.computing += Growth(old->second.computing, counted.computing);
+    growth.answered += Growth(old->second.answered, counted.answered);
+    growth.failed += Growth(old->second.failed, counted.failed);
   }
   return {
       .cpu_utilization = (now.cpu_seconds - before.cpu_seconds) / seconds / processors_,

@@ -36,8 +36,8 @@ class LoadReporter {
   std::string Encoded(absl::FunctionRef<std::string(const ServerLoad&)> encode);
 
  private:
-  // Holds what was counted of a version: of requests since the server's start, even while it was
-  // not served, of time since it was loaded.
+  // Holds what was counted of a version: of requests since its directory was found, even while it
+  // was not served, of time since it was loaded.
   struct VersionTotals {
     std::chrono::nanoseconds computing{0};  // time of all replicas
     uint64_t answered = 0;                  // requests

@@ -64,6 +64,31 @@ TEST(LoadReporter, CountsNothingTwiceOfAModelThatIsServedAgain) {
   EXPECT_EQ(report.rps_fractional, 1);
 }
 
+TEST(LoadReporter, CountsAfreshAModelThatWasGoneMeanwhile) {
+  TestServer server;
+  FakeClock clock;
+  LoadReporter reporter(server.repository(), clock);
+  EmbeddingClient client(server.client_options());
+  ServerLoad report;
+  const auto look = [&] {
+    clock.Advance(std::chrono::seconds(1));
+    reporter.Encoded([&report](const ServerLoad& made) {
+      report = made;
+      return std::string("read");
+    });
+  };
+  for (int i = 0; i < 6; ++i) EXPECT_FALSE(client.Embed(CallOf("tokens", {})).ok());
+  look();
+  EXPECT_EQ(report.eps, 6);
+  server.repository().Forget("tokens", 2);
+  server.PublishAgain();
+  EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
+  EXPECT_FALSE(client.Embed(CallOf("tokens", {})).ok());
+  look();
+  EXPECT_EQ(report.rps_fractional, 2);
+  EXPECT_EQ(report.eps, 1);
+}
+
 TEST(LoadReporter, EncodesEachReportOnce) {
   TestServer server;
   FakeClock clock;
