@@ -74,6 +74,7 @@ absl::Status RequestQueue::Hold(Pending& pending) {
 void RequestQueue::GiveBack(const Totals& held) {
   MutexLock lock(mutex_);
   totals_ -= held;
+  held_tokens_ -= held.tokens;
   PublishTotals();
 }
 
@@ -110,6 +111,7 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
     }
     if (admission.status.ok() && held) {
       totals_ += added;
+      held_tokens_ += added.tokens;
     } else if (admission.status.ok()) {
       ReserveTurns(request);
       Enqueue(request);

@@ -246,6 +246,7 @@ class RequestQueue {
   // Finds the entries that can be shared, by identity.
   std::unordered_map<std::string_view, Queue::iterator> shared_ ABSL_GUARDED_BY(mutex_);
   Totals totals_ ABSL_GUARDED_BY(mutex_);
+  int64_t held_tokens_ ABSL_GUARDED_BY(mutex_) = 0;  // of the totals, waiting elsewhere: see Hold()
   QueueState published_ ABSL_GUARDED_BY(mutex_);  // what the metrics show of this queue
   std::chrono::nanoseconds expected_ ABSL_GUARDED_BY(mutex_){0};  // see Expect()
   FairTurns turns_ ABSL_GUARDED_BY(mutex_);

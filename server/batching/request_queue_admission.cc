@@ -164,19 +164,25 @@ std::chrono::nanoseconds RequestQueue::TimeFor(int64_t tokens) const {
 }
 
 // Returns how long the sequence waits at least, if it has a deadline. Counting stops where it is
-// clear that the sequence is late.
+// clear that the sequence is late. It goes on from both ends of the queue, since nearly all are due
+// among the first or the last.
 std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const {
   if (pending.deadline == TimePoint::max()) return {};
   const auto slack = pending.deadline - clock_.Now();
   if (TimeFor(totals_.tokens) + 2 * BatchTime(pending) <= slack) return {};
   TimePoint due = DueTime(pending);
   if (Joins(pending)) due = std::min(due, shared_.find(*pending.identity)->second->first);
-  int64_t tokens = 0;
-  for (const auto& [others, other] : queue_) {
-    if (others > due || TimeFor(tokens) > slack) break;
-    tokens += SizeOf(other).tokens;
+  int64_t before = 0;                              // of the first ones, which are due before it
+  int64_t left = totals_.tokens - held_tokens_;    // of all but the last ones, which are not
+  auto front = queue_.begin();
+  auto back = queue_.end();
+  while (front != back && front->first <= due && TimeFor(before) <= slack) {
+    if ((--back)->first <= due) return TimeFor(left);
+    left -= SizeOf(back->second).tokens;
+    before += SizeOf(front->second).tokens;
+    ++front;
   }
-  return TimeFor(tokens);
+  return TimeFor(before);
 }
 
 }  // namespace linserve

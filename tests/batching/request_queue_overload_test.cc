@@ -137,6 +137,34 @@ TEST_F(RequestQueueOverload, ADeadlineTooNearForWhatWaitsIsRefusedAtOnce) {
   EXPECT_TRUE(PushOf(queue, "", 23, Priority::kHigh, clock_.Now() + 20ms).ok());
 }
 
+TEST_F(RequestQueueOverload, ADeadlineCountsWhatIsDueBeforeItWhateverWaitsAfterIt) {
+  RequestQueue queue({}, {}, clock_, model_, kMillisecondAToken);
+  Pending held = One(sink_, 99);
+  EXPECT_TRUE(queue.Hold(held).ok());
+  for (size_t i = 0; i < 10; ++i) EXPECT_TRUE(PushOf(queue, "a", i).ok());
+  for (size_t i = 10; i < 13; ++i) EXPECT_TRUE(PushOf(queue, "b", i).ok());
+  EXPECT_THAT(PushOf(queue, "b", 13, Priority::kNormal, clock_.Now() + 69ms),
+              IsStatus(kExhaustedCode, "but 70.0 ms or more of work"));
+  EXPECT_TRUE(PushOf(queue, "b", 14, Priority::kNormal, clock_.Now() + 70ms).ok());
+  held.room.reset();
+  held.delivery.Release();
+  EXPECT_EQ(queue.Flush(absl::UnavailableError("")), 14u);
+}
+
+TEST_F(RequestQueueOverload, ADeadlineIsRefusedWithoutALookAtAllThatWaits) {
+  int looks = 0;
+  RequestQueue queue({}, {}, clock_, model_,
+                     {.count = 1, .time_for = [&](int64_t tokens) {
+                        ++looks;
+                        return tokens * std::chrono::milliseconds(1);
+                      }});
+  Push(queue, Request(1000));
+  looks = 0;
+  EXPECT_THAT(PushOf(queue, "", 1000, Priority::kNormal, clock_.Now() + 9999ms),
+              IsStatus(kExhaustedCode, "but 10000.0 ms or more of work"));
+  EXPECT_LT(looks, 50);
+}
+
 TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
   RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kMillisecondAToken);
   for (size_t i = 0; i < 6; ++i) {
