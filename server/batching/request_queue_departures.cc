@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "batching/batch_trace.h"
@@ -66,7 +67,9 @@ void RequestQueue::DropDeparted() {
   AnswerDeparted(departed);
 }
 
+// Counts each by its answer: those who are told to try again wait still, and are not abandoned.
 void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
+  std::set<std::shared_ptr<const RequestOrigin>> rejected;
   for (Pending& pending : departed) {
     const TimePoint now = clock_.Now();
     absl::Status status;
@@ -81,6 +84,11 @@ void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
           RetryAfter(absl::ResourceExhaustedError("the deadline would pass before the sequence, "
                                                   "which was queued, could be computed"),
                      RetryDelay());
+    }
+    if (!absl::IsResourceExhausted(status)) {
+      metrics_.Abandoned(AbandonStage::kQueue);
+    } else if (rejected.insert(pending.origin).second) {
+      metrics_.Rejected(RejectReason::kDeadline);
     }
     TraceQueued(pending, now, status);
     pending.delivery.Complete(status);

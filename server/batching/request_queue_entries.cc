@@ -88,9 +88,6 @@ void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& dep
     (hopeless ? departed : staying).push_back(std::move(sharer));
   }
   if (!leads && staying.empty()) {
-    for (int64_t i = 0; i <= std::ssize(entry->second.rest); ++i) {
-      metrics_.Abandoned(AbandonStage::kQueue);
-    }
     entry->second.sharers.clear();
     return GiveUp(entry, departed);
   }

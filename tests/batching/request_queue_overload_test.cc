@@ -179,6 +179,8 @@ TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
   for (const size_t late : {4, 5}) {
     EXPECT_THAT(sink_->Of(late), ElementsAre(IsStatus(kExhaustedCode, "would pass before")));
   }
+  EXPECT_EQ(Metric("rejected_total", R"(reason="deadline",)"), 2);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 0);  // their callers wait still
 }
 
 TEST_F(RequestQueueOverload, WhatGoesOnAndCannotBeComputedInTimeMissesItsDeadline) {

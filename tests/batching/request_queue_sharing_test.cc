@@ -142,6 +142,7 @@ TEST_F(RequestQueueSharing, AreDroppedOneByOneAtTheirDeadlines) {
     EXPECT_THAT(sink_->Of(late),
                 ElementsAre(IsStatus(absl::StatusCode::kDeadlineExceeded, "queued")));
   }
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 2);
   EXPECT_THAT(sink_->Of(1), IsEmpty());
   EXPECT_THAT(Gauges(), ElementsAre(0, 0, 0, 0));
 }

@@ -87,7 +87,7 @@ TEST_F(ResultCacheTest, ComputesOnForThoseWhoStay) {
   sink_->Abandon();
   control_->LetGo();
   EXPECT_EQ(Rows(stays->Await(0)), FakeResult(3, 1));
-  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 0);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 1);
 }
 
 TEST_F(ResultCacheTest, ComputesForThoseWhoStayWhereTheFirstOneIsLate) {
@@ -228,7 +228,7 @@ TEST_F(ResultCacheTest, DropsWhatNobodyWaitsForAnyMore) {
   control_->LetGo();
   EXPECT_FALSE(sink_->Await(0).ok());
   EXPECT_FALSE(other->Await(0).ok());
-  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 1);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 2);
   EXPECT_EQ(computed(), 1);  // the occupant's
 }
 
