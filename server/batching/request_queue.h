@@ -205,8 +205,8 @@ class RequestQueue {
   void Enqueue(std::vector<Pending>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Joins(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Join(Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Pending Lead(Queue::iterator entry, Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Join(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Lead(Queue::iterator entry, Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropHopeless(Queue::iterator entry, std::vector<Pending>& departed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

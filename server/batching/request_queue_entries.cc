@@ -18,8 +18,7 @@ void Reserve(size_t more, std::vector<Pending>& target) {
 
 void RequestQueue::Enqueue(std::vector<Pending>& request) {
   if (request.empty()) return;
-  totals_.requests += 1;
-  const auto siblings = std::make_shared<int64_t>(std::ssize(request));
+  const auto siblings = std::make_shared<int64_t>(0);
   for (Pending& pending : request) {
     pending.siblings = siblings;
     const bool joins = Joins(pending);
@@ -27,10 +26,12 @@ void RequestQueue::Enqueue(std::vector<Pending>& request) {
       metrics_.CacheLookup(joins ? CacheOutcome::kJoined : CacheOutcome::kMiss);
     }
     if (joins) {
-      Join(std::move(pending));
+      Join(pending);
     } else {
       Insert(pending);
     }
+    // Where memory runs out, those that are in count, and the others are left to the caller.
+    if ((*siblings)++ == 0) totals_.requests += 1;
   }
   request.clear();
 }
@@ -40,39 +41,44 @@ bool RequestQueue::Joins(const Pending& pending) const {
   return pending.identity != nullptr && shared_.contains(*pending.identity);
 }
 
-// Where memory runs out, the sequence is left to the caller: it is not to be answered under the
-// lock.
+// Where memory runs out in this or in Join(), the queue is as it was, and the sequence is left to
+// the caller: it is not to be answered under the lock.
 void RequestQueue::Insert(Pending& pending) {
-  const Totals size = SizeOf(pending);
   const TimePoint due = DueTime(pending);
   const auto entry = queue_.emplace_hint(queue_.end(), due, std::move(pending));
-  totals_ += size;
-  if (const auto& identity = entry->second.identity) shared_[*identity] = entry;
+  try {
+    if (const auto& identity = entry->second.identity) shared_[*identity] = entry;
+  } catch (...) {
+    pending = std::move(entry->second);
+    queue_.erase(entry);
+    throw;
+  }
+  totals_ += SizeOf(entry->second);
 }
 
 // Lets the sequence share the entry of an equal one. All who share it have one identity object,
 // which `shared_` views.
-void RequestQueue::Join(Pending pending) {
+void RequestQueue::Join(Pending& pending) {
   const auto entry = shared_.find(*pending.identity)->second;
+  Reserve(1, entry->second.sharers);
   pending.identity = entry->second.identity;
-  if (DueTime(pending) < entry->first) pending = Lead(entry, std::move(pending));
+  if (DueTime(pending) < entry->first) Lead(entry, pending);
   shared_.find(*pending.identity)->second->second.sharers.push_back(std::move(pending));
 }
 
 // Makes the sequence the one among those who share the entry whose priority and turn count, and
-// whose caller spends the time. Returns the one before it.
-Pending RequestQueue::Lead(Queue::iterator entry, Pending pending) {
+// whose caller spends the time. `pending` is then the one before it.
+void RequestQueue::Lead(Queue::iterator entry, Pending& pending) {
   const TimePoint now = clock_.Now();
+  const auto time = TimeFor(entry->second.tokens);
+  turns_.GiveBack(entry->second.origin->caller, time);
+  turns_.Reserve(pending.origin->caller, turns_.Next(pending.origin->caller, now) + time, now);
   auto node = queue_.extract(entry);
   Pending& lead = node.mapped();
-  const auto time = TimeFor(lead.tokens);
-  turns_.GiveBack(lead.origin->caller, time);
-  turns_.Reserve(pending.origin->caller, turns_.Next(pending.origin->caller, now) + time, now);
   pending.sharers = std::exchange(lead.sharers, {});
   std::swap(lead, pending);
   node.key() = DueTime(lead);
   shared_[*pending.identity] = queue_.insert(std::move(node));
-  return pending;
 }
 
 // Takes out of an entry those who need not be computed any more, and the entry if nobody is left.
@@ -96,7 +102,8 @@ void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& dep
         staying.begin(), staying.end(),
         [](const Pending& a, const Pending& b) { return DueTime(a) < DueTime(b); });
     std::swap(*next, staying.back());
-    Pending left = Lead(entry, std::move(staying.back()));
+    Lead(entry, staying.back());
+    Pending left = std::move(staying.back());
     staying.pop_back();
     Leave(left);
     entry = shared_.find(*left.identity)->second;

@@ -31,5 +31,33 @@ TEST_F(EngineMemory, ThatIsMissingToKeepAResultIsNotMissedByItsCaller) {
   EXPECT_TRUE(ask(second, SIZE_MAX));
 }
 
+TEST_F(EngineMemory, ThatIsMissingForOneSequenceLeavesItToTheCallerAndTheQueueAsItWas) {
+  RequestQueue queue({}, {}, clock_, model_);
+  const auto identity = std::make_shared<const std::string>("a");
+  std::vector<Pending> request;
+  const auto add = [&](size_t index, const auto& shared) {
+    request.push_back({.item = FakeItem(1),
+                       .origin = std::make_shared<const RequestOrigin>(),
+                       .delivery = Delivery(sink_, index),
+                       .identity = shared});
+  };
+  for (size_t i = 0; i < 3; ++i) {
+    add(i, identity);
+    EXPECT_TRUE(queue.Push(request).ok());
+  }
+  add(3, nullptr);
+  add(4, identity);
+  {
+    const FailingAllocations failing(3 * sizeof(Pending));  // as the growing list of sharers takes
+    EXPECT_THROW((void)queue.Push(request), std::bad_alloc);
+  }
+  EXPECT_TRUE(request.at(1).delivery.owes());
+  request.at(1).delivery.Release();
+  EXPECT_EQ(queue.Flush(absl::UnavailableError("")), 4u);
+  EXPECT_EQ(Metric("queue_requests"), 0);
+  EXPECT_EQ(Metric("queue_sequences"), 0);
+  EXPECT_EQ(sink_->delivered(), 4u);
+}
+
 }  // namespace
 }  // namespace linserve
