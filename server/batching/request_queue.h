@@ -156,8 +156,9 @@ class RequestQueue {
   void SetLimits(const QueueLimits& limits);
   QueueLimits limits() const;
 
-  // Answers and drops whoever no longer waits, unless that was done just now.
-  void DropDeparted();
+  // Answers and drops whoever no longer waits, and returns TimePoint::max(). Where that was done
+  // just now, returns when it can be done again.
+  TimePoint DropDeparted();
 
   // Estimates the wait of a sequence that arrives now and is due after all others.
   std::chrono::nanoseconds DelayEstimate() const;

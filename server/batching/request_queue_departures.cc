@@ -55,16 +55,17 @@ void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {
   }
 }
 
-void RequestQueue::DropDeparted() {
+TimePoint RequestQueue::DropDeparted() {
   std::vector<Pending> departed;
   {
     MutexLock lock(mutex_);
-    if (clock_.Now() < next_search_) return;
+    if (clock_.Now() < next_search_) return next_search_;
     next_search_ = clock_.Now() + kBetweenSearches;
     RemoveDeparted(queue_.size(), departed);
     PublishTotals();
   }
   AnswerDeparted(departed);
+  return TimePoint::max();
 }
 
 // Counts each by its answer: those who are told to try again wait still, and are not abandoned.

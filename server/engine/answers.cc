@@ -1,5 +1,7 @@
 #include "engine/answers.h"
 
+#include <algorithm>
+
 namespace linserve {
 
 Answers::Answers(std::shared_ptr<ResultSink> sink, size_t sequences, TimePoint deadline,
@@ -70,7 +72,7 @@ size_t Answers::AnswerAll(const absl::Status& status) {
   return indices.size();
 }
 
-OpenRequests::OpenRequests(Clock& clock, std::function<void()> expired)
+OpenRequests::OpenRequests(Clock& clock, std::function<TimePoint()> expired)
     : clock_(clock), expired_(std::move(expired)), thread_([this] { Work(); }) {}
 
 void OpenRequests::Watch(const std::shared_ptr<Answers>& request, bool generates) {
@@ -127,24 +129,26 @@ absl::Status OpenRequests::why_given_up() const {
 // it comes; then later ones need not wake the timer.
 void OpenRequests::Work() {
   MutexLock lock(mutex_);
-  bool expired = false;  // requests have, since the others were told
+  TimePoint tell = TimePoint::max();  // when the others are told that requests have expired
   while (!stopped_) {
     auto due = TakeDue();
-    if (due != nullptr || expired) {
+    if (due != nullptr || tell <= clock_.Now()) {
       lock.Unlock();
       if (due != nullptr) {
         RunGuarded("an expired request", [&due] {
           due->AnswerAll(absl::DeadlineExceededError("the deadline passed before the result"));
         });
+        tell = clock_.Now();
       } else {
-        RunGuarded("expired requests", expired_);
+        tell = TimePoint::max();
+        RunGuarded("expired requests", [&] { tell = expired_(); });
       }
-      expired = due != nullptr;
       due.reset();
       lock.Lock();
       continue;
     }
-    wakes_ = requests_.empty() ? TimePoint::max() : requests_.begin()->first.first;
+    wakes_ = tell;
+    if (!requests_.empty()) wakes_ = std::min(wakes_, requests_.begin()->first.first);
     if (wakes_ == TimePoint::max()) {
       changed_.Wait(lock);
     } else {

@@ -59,8 +59,9 @@ class Answers : public ResultSink {
 // those whose deadline has come, so that this waits for nothing that is being computed.
 class OpenRequests {
  public:
-  // `expired` is called on the timer's thread when it has answered requests.
-  OpenRequests(Clock& clock, std::function<void()> expired);
+  // `expired` is called on the timer's thread when it has answered requests, and once more at the
+  // time that it returns.
+  OpenRequests(Clock& clock, std::function<TimePoint()> expired);
   ~OpenRequests() { Stop(); }
   OpenRequests(const OpenRequests&) = delete;
   OpenRequests& operator=(const OpenRequests&) = delete;
@@ -92,7 +93,7 @@ class OpenRequests {
   std::shared_ptr<Answers> TakeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock& clock_;
-  const std::function<void()> expired_;
+  const std::function<TimePoint()> expired_;
   std::atomic<bool> given_up_ = false;
   mutable Mutex mutex_;
   CondVar changed_;

@@ -64,7 +64,7 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
       metrics_(metrics.shared_from_this()),
       clock_(clock),
       busy_(apart()),
-      open_(clock, [this] { queue_.DropDeparted(); }),
+      open_(clock, [this] { return queue_.DropDeparted(); }),
       queue_(
           options.limits, options.policy, clock, metrics,
           {.count = options.replicas,

@@ -162,9 +162,10 @@ TEST_F(RequestQueueTest, DropsTheDepartedWhenItIsToldTo) {
   const auto left = std::make_shared<RecordingSink>();
   PushAll(queue_, One(left, 0), One(sink_, 1));
   left->Abandon();
-  queue_.DropDeparted();
+  EXPECT_EQ(queue_.DropDeparted(), TimePoint::max());
   EXPECT_THAT(left->Of(0), SizeIs(1));
   EXPECT_THAT(Gauges(), ElementsAre(1, 1, 10, 100));
+  EXPECT_EQ(queue_.DropDeparted(), clock_.Now() + 100ms);
   EXPECT_EQ(queue_.Flush(absl::UnavailableError("")), 1u);
 }
 

@@ -33,6 +33,20 @@ TEST_F(EngineDeadline, OfWhatIsQueuedIsMetWhileTheWorkerComputes) {
   EXPECT_EQ(control_->batch_sizes().size(), 1u);
 }
 
+TEST_F(EngineDeadline, OfOneAfterAnotherLeavesNothingQueuedThatIsAnswered) {
+  Start(clock_);
+  Occupy();
+  for (const auto wait : {5ms, 10ms}) EXPECT_TRUE(Submit(sink_, {1}, kStart + wait).ok());
+  clock_.Advance(5ms);
+  EXPECT_TRUE(WaitUntil([&] { return Metric("queue_sequences") == 1; }));
+  clock_.Advance(5ms);  // the queue is not searched again as soon as that
+  EXPECT_TRUE(WaitUntil([&] {
+    clock_.Advance(10ms);
+    return Metric("queue_sequences") == 0;
+  }));
+  control_->LetGo();
+}
+
 TEST_F(EngineDeadline, OfWhatIsBeingComputedIsMetToo) {
   control_->steps = 2;
   Start(clock_);
