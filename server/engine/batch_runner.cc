@@ -23,13 +23,15 @@ constexpr int64_t kTokensOfFullStep = 256;
 }  // namespace
 
 BatchRunner::BatchRunner(Model& model, const Padder& padder, ModelMetrics& metrics, Clock& clock,
-                         SpeedEstimate& speed, Overtaking overtaking)
+                         SpeedEstimate& speed, Overtaking overtaking,
+                         std::function<void()> on_progress)
     : model_(model),
       padder_(padder),
       metrics_(metrics),
       clock_(clock),
       speed_(speed),
       overtaking_(std::move(overtaking)),
+      on_progress_(std::move(on_progress)),
       delivery_(model, metrics, clock) {
   if (!model.asynchronous()) return;
   deliveries_.emplace(kMostDeliveries);
@@ -159,6 +161,7 @@ void BatchRunner::Report(Running& running, TimePoint now) {
   Progress& progress = running.progress;
   if (now - progress.reported < kEvery) return;
   progress.reported = now;
+  if (on_progress_) on_progress_();
   const ItemProgress far{progress.layers, model_.info().layers, progress.rows_of_layer,
                          progress.rows};
   for (const Pending& pending : running.closed.sequences) {

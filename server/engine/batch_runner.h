@@ -31,9 +31,11 @@ struct Overtaking {
 // cannot be computed; this is the one place where that becomes their answer.
 class BatchRunner {
  public:
-  // All arguments must outlive the runner.
+  // All arguments must outlive the runner. `on_progress` is called ten times a second at most while
+  // a pass is computed.
   BatchRunner(Model& model, const Padder& padder, ModelMetrics& metrics, Clock& clock,
-              SpeedEstimate& speed, Overtaking overtaking = {});
+              SpeedEstimate& speed, Overtaking overtaking = {},
+              std::function<void()> on_progress = {});
 
   // Delivers every sequence of the batch exactly once, whatever happens. With an asynchronous model
   // the device may still be computing it when this returns: the next Run() or Finish() takes its
@@ -89,6 +91,7 @@ class BatchRunner {
   Clock& clock_;
   SpeedEstimate& speed_;
   const Overtaking overtaking_;
+  const std::function<void()> on_progress_;
   BatchDelivery delivery_;
   std::optional<Running> in_flight_;
   TimePoint completed_{};  // when the batch before was completed

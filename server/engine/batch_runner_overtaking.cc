@@ -34,7 +34,7 @@ void BatchRunner::LetOvertake(Running& running) {
   // A device was asked for all of the long batch by now, so that nothing can overtake it.
   if (model_.asynchronous() || !overtaking_.next) return;
   // What is far shorter than those who overtake has its turn between their slices, too.
-  BatchRunner between(model_, padder_, metrics_, clock_, speed_, overtaking_);
+  BatchRunner between(model_, padder_, metrics_, clock_, speed_, overtaking_, on_progress_);
   while (const int64_t most = RowsAhead(running)) {
     auto batch = overtaking_.next(most);
     if (!batch) return;

@@ -205,9 +205,11 @@ class Engine::Busy {
 
 // Serves until the queue is closed and empty, or the model is lost.
 void Engine::Serve(Model& model) {
+  const auto count_busy = [this] { metrics_->AddBusyTime(busy_.TakeMean(clock_.Now())); };
   BatchRunner runner(
       model, *padder_, *metrics_, clock_, speed_,
-      {options_.policy.long_rows, [this](int64_t most_rows) { return PopShort(most_rows); }});
+      {options_.policy.long_rows, [this](int64_t most_rows) { return PopShort(most_rows); }},
+      count_busy);
   std::optional<Busy> busy;  // from batch to batch, as long as there is a next one
   while (!model.lost()) {
     auto batch = busy ? queue_.PopDue() : queue_.Pop();
@@ -222,7 +224,7 @@ void Engine::Serve(Model& model) {
     } else {
       return;
     }
-    metrics_->AddBusyTime(busy_.TakeMean(clock_.Now()));
+    count_busy();
   }
   if (runner.busy()) runner.Finish();
 }

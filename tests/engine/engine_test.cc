@@ -307,6 +307,20 @@ TEST_F(EngineTest, CountsTheTimeOnceInWhichReplicasThatShareProcessorsCompute) {
   }
 }
 
+TEST_F(EngineTest, CountsTheTimeInWhichItComputesBeforeALongPassIsOver) {
+  control_->slices = 3;
+  control_->before_slice = [this](const Batch&) { clock_.Advance(std::chrono::seconds(1)); };
+  Start(clock_);
+  Occupy();
+  control_->Allow(1);
+  EXPECT_TRUE(WaitUntil([&] { return Metric("busy_seconds_total") == 1; }));
+  EXPECT_EQ(occupant_->delivered(), 0u);
+  control_->LetGo();
+  occupant_->AwaitDeliveries(1);
+  engine_.reset();
+  EXPECT_EQ(Metric("busy_seconds_total"), 3);
+}
+
 TEST_F(EngineTest, CountsTheWeightsOnceThatItsReplicasShare) {
   options_.replicas = 2;
   options_.shared = true;
