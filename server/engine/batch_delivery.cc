@@ -57,10 +57,24 @@ void BatchDelivery::Failure(ClosedBatch& closed, const absl::Status& status) {
       Departed(pending);
       continue;
     }
-    Log(LogLevel::kError, "forward pass failed",
-        {{"request_id", pending.origin->request_id}, {"error", std::string(status.message())}});
     pending.delivery.Complete(status);
   }
+  if (absl::IsCancelled(status)) return;
+  Failed& failed = failed_[std::string(status.message())];
+  failed.sequences += std::ssize(closed.sequences);
+  for (const Pending& pending : closed.sequences) {
+    failed.requests.insert(pending.origin->request_id);
+  }
+}
+
+void BatchDelivery::LogFailures() {
+  for (const auto& [error, failed] : failed_) {
+    std::string requests;
+    for (const std::string& id : failed.requests) requests += (requests.empty() ? "" : ",") + id;
+    Log(LogLevel::kError, "forward pass failed",
+        {{"request_id", requests}, {"sequences", failed.sequences}, {"error", error}});
+  }
+  failed_.clear();
 }
 
 void BatchDelivery::Departed(Pending& pending) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "batching/request_queue.h"
@@ -28,15 +32,25 @@ class BatchDelivery {
   // left.
   void Failure(ClosedBatch& closed, const absl::Status& status);
 
+  // Logs what has failed since this was last called, in one line for each cause: a batch may have
+  // failed in many parts.
+  void LogFailures();
+
   // Answers a sequence that nobody waits for any more.
   void Departed(Pending& pending);
 
  private:
+  struct Failed {
+    std::set<std::string> requests;
+    int64_t sequences = 0;
+  };
+
   absl::Status AddSession(const Item& item, ItemResult& result);
 
   Model& model_;
   ModelMetrics& metrics_;
   Clock& clock_;
+  std::map<std::string, Failed> failed_;  // by what was said of them, of what is not logged yet
 };
 
 }  // namespace linserve

@@ -50,7 +50,7 @@ void BatchRunner::Run(ClosedBatch closed) {
   if (again) running.forward.reset();
   FinishInFlight(/*next_is_started=*/launched.ok());
   if (again) {
-    running = Running{std::move(running.closed)};
+    running = Running{.closed = std::move(running.closed), .counted = running.counted};
     launched = Launch(running);
   }
   if (launched.ok() && model_.asynchronous()) {
@@ -58,10 +58,12 @@ void BatchRunner::Run(ClosedBatch closed) {
   } else {
     Complete(running, launched);
   }
+  delivery_.LogFailures();
 }
 
 void BatchRunner::Finish() {
   FinishInFlight(/*next_is_started=*/false);
+  delivery_.LogFailures();
   if (deliveries_) deliveries_->Wait();
 }
 
@@ -87,9 +89,12 @@ absl::Status BatchRunner::TryLaunch(Running& running) {
   Progress& progress = running.progress;
   Batch batch = padder_.Pad(items, model_.allocator());
   progress.rows = batch.rows;
-  metrics_.BatchClosed(batch, running.closed.reason);
   progress.started = clock_.Now();
-  metrics_.BatchFormTime(progress.started - running.closed.closed);
+  if (!running.counted) {
+    metrics_.BatchClosed(batch, running.closed.reason);
+    metrics_.BatchFormTime(progress.started - running.closed.closed);
+    running.counted = true;
+  }
 
   auto forward = model_.Start(std::move(batch));
   if (!forward.ok()) return forward.status();
@@ -248,7 +253,7 @@ void BatchRunner::RunHalves(Running& running) {
   closed.sequences.erase(middle, closed.sequences.end());
   for (ClosedBatch* half : {&closed, &second}) {
     if (half->sequences.empty()) continue;
-    Running again{std::move(*half)};
+    Running again{.closed = std::move(*half), .counted = running.counted};
     const absl::Status launched = Launch(again);
     Complete(again, launched);
   }

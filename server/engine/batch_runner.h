@@ -63,6 +63,7 @@ class BatchRunner {
 
   struct Running {
     ClosedBatch closed;
+    bool counted = false;  // the metrics know of the batch, or of the one that it is a part of
     Progress progress{};
     int64_t tokens = 0;
     std::unique_ptr<Forward> forward{};

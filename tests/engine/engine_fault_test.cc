@@ -78,6 +78,40 @@ TEST_P(EngineModelFault, FailsNoneButTheCulpritAndTheEngineGoesOn) {
   EXPECT_GT(SplitsFor(reason), 4);
 }
 
+TEST_F(EngineFault, ThatSplitsABatchCountsNothingTwice) {
+  control_->fault = [](const Batch& batch) { return IfWithCulprit(batch, Fault::kStepFails); };
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2, 3, kCulprit}).ok());
+  control_->LetGo();
+  sink_->AwaitDeliveries(4);
+  EXPECT_EQ(SplitsFor("fault"), 2);
+  EXPECT_EQ(Metric("sequences_total"), 5);
+  EXPECT_EQ(Metric("tokens_total"), 1 + 13);
+  EXPECT_EQ(Metric("batch_form_duration_seconds_count"), 2);
+}
+
+TEST_F(EngineFault, OfAWholeBatchIsLoggedInOneLine) {
+  testing::internal::CaptureStderr();
+  control_->fault = [](const Batch& batch) {
+    return batch.rows > 1 ? Fault::kStepFails : Fault::kNone;
+  };
+  Start();
+  Occupy();
+  for (const char* id : {"p", "q"}) {
+    Request request = Of(sink_, {2, 3});
+    request.id = id;
+    EXPECT_TRUE(engine_->Submit(request).ok());
+  }
+  control_->LetGo();
+  sink_->AwaitDeliveries(4);
+  engine_.reset();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, testing::HasSubstr(
+                       "forward pass failed request_id=p,q sequences=4 error=\"the step failed\""));
+  EXPECT_EQ(log.find("forward pass failed"), log.rfind("forward pass failed"));
+}
+
 TEST_F(EngineFault, OfARequestThatIsAUnitIsNotLookedForInItsParts) {
   control_->request_is_unit = true;
   control_->fault = [](const Batch& batch) {
