@@ -100,6 +100,7 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
   Admission admission;
   {
     MutexLock lock(mutex_);
+    ShareIdentities(request);
     Totals added = TotalsOf(request);
     // Those whom the request was to join may be among the departed.
     if (LetDepartedGo(added, departed)) added = TotalsOf(request);

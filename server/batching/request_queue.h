@@ -8,13 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "batching/decide.h"
 #include "batching/fair_turns.h"
+#include "batching/identity.h"
 #include "core/sequence/item.h"
 #include "core/sequence/priority.h"
 #include "core/threads/clock.h"
@@ -77,9 +76,8 @@ struct Pending {
   // Is where the queue notes the turn for what goes on with this one by PushNext(), and has it from
   // there. Null: nothing goes on.
   std::shared_ptr<TurnTaken> taken{};
-  // Says what the result depends on: sequences of equal identity are computed as one. Null: it
-  // shares with none.
-  std::shared_ptr<const std::string> identity{};
+  // Sequences of equal identity are computed as one. Null: it shares with none.
+  std::shared_ptr<const Identity> identity{};
   std::vector<Pending> sharers{};  // the queue's own: later ones of its identity
   std::vector<Pending> rest{};     // the others of its unit, as long as it waits; has no identity
   std::shared_ptr<void> room{};    // the queue's own: see Hold()
@@ -189,6 +187,7 @@ class RequestQueue {
   };
 
   absl::Status TakeIn(std::vector<Pending>& request, bool held);
+  void ShareIdentities(std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Totals SizeOf(const Pending& pending);
   Totals TotalsOf(const std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(const Totals& held);
@@ -244,11 +243,10 @@ class RequestQueue {
   NewestFirst changed_ ABSL_GUARDED_BY(mutex_);
   QueueLimits limits_ ABSL_GUARDED_BY(mutex_);
   Queue queue_ ABSL_GUARDED_BY(mutex_);
-  // Finds the entries that can be shared, by identity.
-  std::unordered_map<std::string_view, Queue::iterator> shared_ ABSL_GUARDED_BY(mutex_);
+  ByIdentity<Queue::iterator> shared_ ABSL_GUARDED_BY(mutex_);  // entries that have one
   Totals totals_ ABSL_GUARDED_BY(mutex_);
   int64_t held_tokens_ ABSL_GUARDED_BY(mutex_) = 0;  // of the totals, waiting elsewhere: see Hold()
-  QueueState published_ ABSL_GUARDED_BY(mutex_);  // what the metrics show of this queue
+  QueueState published_ ABSL_GUARDED_BY(mutex_);     // what the metrics show of this queue
   std::chrono::nanoseconds expected_ ABSL_GUARDED_BY(mutex_){0};  // see Expect()
   FairTurns turns_ ABSL_GUARDED_BY(mutex_);
   TimePoint next_search_ ABSL_GUARDED_BY(mutex_){};    // when departed callers are next looked for

@@ -95,14 +95,14 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
 }
 
 // Displaces sequences that are due last, to make room for what is due before them: all that is
-// needed, or none. Those which the request shares stay, as it would have to bring its own; and so do
-// those that go on, since their callers have had results already.
+// needed, or none. Those which the request shares stay, as it would have to bring its own; and so
+// do those that go on, since their callers have had results already.
 bool RequestQueue::Displace(const std::vector<Pending>& request, const Totals& added,
                             std::vector<Pending>& displaced) {
   const TimePoint due = DueTime(request.back());
   std::unordered_set<const Pending*> shared;
   for (const Pending& pending : request) {
-    if (Joins(pending)) shared.insert(&shared_.find(*pending.identity)->second->second);
+    if (Joins(pending)) shared.insert(&shared_.find(pending.identity)->second->second);
   }
   std::vector<Queue::iterator> victims;
   Totals left = totals_;
@@ -171,9 +171,9 @@ std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const 
   const auto slack = pending.deadline - clock_.Now();
   if (TimeFor(totals_.tokens) + 2 * BatchTime(pending) <= slack) return {};
   TimePoint due = DueTime(pending);
-  if (Joins(pending)) due = std::min(due, shared_.find(*pending.identity)->second->first);
-  int64_t before = 0;                              // of the first ones, which are due before it
-  int64_t left = totals_.tokens - held_tokens_;    // of all but the last ones, which are not
+  if (Joins(pending)) due = std::min(due, shared_.find(pending.identity)->second->first);
+  int64_t before = 0;                            // of the first ones, which are due before it
+  int64_t left = totals_.tokens - held_tokens_;  // of all but the last ones, which are not
   auto front = queue_.begin();
   auto back = queue_.end();
   while (front != back && front->first <= due && TimeFor(before) <= slack) {

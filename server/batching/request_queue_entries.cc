@@ -38,7 +38,7 @@ void RequestQueue::Enqueue(std::vector<Pending>& request) {
 
 // Returns whether an equal sequence waits, whose entry this one would share.
 bool RequestQueue::Joins(const Pending& pending) const {
-  return pending.identity != nullptr && shared_.contains(*pending.identity);
+  return pending.identity != nullptr && shared_.contains(pending.identity);
 }
 
 // Where memory runs out in this or in Join(), the queue is as it was, and the sequence is left to
@@ -47,7 +47,7 @@ void RequestQueue::Insert(Pending& pending) {
   const TimePoint due = DueTime(pending);
   const auto entry = queue_.emplace_hint(queue_.end(), due, std::move(pending));
   try {
-    if (const auto& identity = entry->second.identity) shared_[*identity] = entry;
+    if (const auto& identity = entry->second.identity) shared_[identity] = entry;
   } catch (...) {
     pending = std::move(entry->second);
     queue_.erase(entry);
@@ -56,14 +56,23 @@ void RequestQueue::Insert(Pending& pending) {
   totals_ += SizeOf(entry->second);
 }
 
-// Lets the sequence share the entry of an equal one. All who share it have one identity object,
-// which `shared_` views.
+// Lets sequences whose entry waits have its identity object: it needs no comparing any more, and
+// none is kept twice.
+void RequestQueue::ShareIdentities(std::vector<Pending>& request) const {
+  for (Pending& pending : request) {
+    if (pending.identity == nullptr) continue;
+    const auto found = shared_.find(pending.identity);
+    if (found != shared_.end()) pending.identity = found->first;
+  }
+}
+
+// Lets the sequence share the entry of an equal one.
 void RequestQueue::Join(Pending& pending) {
-  const auto entry = shared_.find(*pending.identity)->second;
+  const auto entry = shared_.find(pending.identity)->second;
   Reserve(1, entry->second.sharers);
   pending.identity = entry->second.identity;
   if (DueTime(pending) < entry->first) Lead(entry, pending);
-  shared_.find(*pending.identity)->second->second.sharers.push_back(std::move(pending));
+  shared_.find(pending.identity)->second->second.sharers.push_back(std::move(pending));
 }
 
 // Makes the sequence the one among those who share the entry whose priority and turn count, and
@@ -78,7 +87,7 @@ void RequestQueue::Lead(Queue::iterator entry, Pending& pending) {
   pending.sharers = std::exchange(lead.sharers, {});
   std::swap(lead, pending);
   node.key() = DueTime(lead);
-  shared_[*pending.identity] = queue_.insert(std::move(node));
+  shared_[pending.identity] = queue_.insert(std::move(node));
 }
 
 // Takes out of an entry those who need not be computed any more, and the entry if nobody is left.
@@ -106,7 +115,7 @@ void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& dep
     Pending left = std::move(staying.back());
     staying.pop_back();
     Leave(left);
-    entry = shared_.find(*left.identity)->second;
+    entry = shared_.find(left.identity)->second;
     departed.push_back(std::move(left));
   }
   entry->second.sharers = std::move(staying);
@@ -120,7 +129,7 @@ void RequestQueue::Leave(Pending& pending) {
 // Takes out an entry, with all who share it.
 Pending RequestQueue::Unlink(Queue::iterator entry) {
   Pending lead = std::move(entry->second);
-  if (lead.identity != nullptr) shared_.erase(*lead.identity);
+  if (lead.identity != nullptr) shared_.erase(lead.identity);
   queue_.erase(entry);
   totals_ -= SizeOf(lead);
   Leave(lead);

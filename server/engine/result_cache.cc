@@ -16,8 +16,7 @@ void Append(const void* bytes, size_t size, std::string& key) {
   key.append(static_cast<const char*>(bytes), size);
 }
 
-// Returns everything that a result depends on. It is not hashed: of two sequences that differ,
-// neither may get the other's result.
+// Returns everything that a result depends on.
 std::string IdentityOf(const Item& item) {
   std::string key;
   for (const std::string& output : item.options.outputs) Append(output.data(), output.size(), key);
@@ -55,7 +54,7 @@ ItemResult CopyOf(const ItemResult& result) {
 // Represents one computation, and knows all who wait for it.
 class ResultCache::Flight : public ResultSink {
  public:
-  Flight(std::shared_ptr<ResultCache> cache, std::shared_ptr<const std::string> identity)
+  Flight(std::shared_ptr<ResultCache> cache, std::shared_ptr<const Identity> identity)
       : cache_(std::move(cache)), identity_(std::move(identity)) {}
 
   // Lets `pending`, and those who share it, wait for the result, too. Returns false if the
@@ -108,7 +107,7 @@ class ResultCache::Flight : public ResultSink {
     return over_;
   }
 
-  const std::shared_ptr<const std::string>& identity() const { return identity_; }
+  const std::shared_ptr<const Identity>& identity() const { return identity_; }
 
  private:
   struct Waiter {
@@ -123,7 +122,7 @@ class ResultCache::Flight : public ResultSink {
   }
 
   const std::shared_ptr<ResultCache> cache_;
-  const std::shared_ptr<const std::string> identity_;
+  const std::shared_ptr<const Identity> identity_;
   mutable Mutex mutex_;
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   mutable bool over_ ABSL_GUARDED_BY(mutex_) = false;  // it has ended, or was given up
@@ -133,11 +132,11 @@ ResultCache::~ResultCache() { metrics_->AddCacheBytes(-bytes_); }
 
 std::optional<ItemResult> ResultCache::LookUp(std::optional<Pending>& pending) {
   // What could not be kept has no identity, which would be a copy of it.
-  if (2 * BytesOf(pending->item.inputs) > max_bytes_) {
+  if (BytesOf(pending->item.inputs) > max_bytes_) {
     metrics_->CacheLookup(CacheOutcome::kMiss);
     return std::nullopt;
   }
-  pending->identity = std::make_shared<const std::string>(IdentityOf(pending->item));
+  pending->identity = std::make_shared<const Identity>(IdentityOf(pending->item));
   MutexLock lock(mutex_);
   auto result = Find(*pending);
   if (result) {
@@ -174,7 +173,7 @@ void ResultCache::BeginComputing(std::vector<Pending>& sequences) {
 }
 
 std::optional<ItemResult> ResultCache::Find(const Pending& pending) {
-  const auto found = found_.find(*pending.identity);
+  const auto found = found_.find(pending.identity);
   if (found == found_.end()) return std::nullopt;
   entries_.splice(entries_.begin(), entries_, found->second);
   ItemResult result = found->second->result;
@@ -183,7 +182,7 @@ std::optional<ItemResult> ResultCache::Find(const Pending& pending) {
 }
 
 bool ResultCache::JoinFlight(Pending& pending) {
-  const auto found = flights_.find(*pending.identity);
+  const auto found = flights_.find(pending.identity);
   if (found == flights_.end()) return false;
   const auto flight = found->second.lock();
   return flight != nullptr && flight->Join(pending);
@@ -193,7 +192,7 @@ bool ResultCache::JoinFlight(Pending& pending) {
 void ResultCache::Begin(Pending& pending) {
   const auto flight = std::make_shared<Flight>(shared_from_this(), pending.identity);
   flight->Join(pending);
-  flights_[*pending.identity] = flight;
+  flights_[pending.identity] = flight;
   pending.delivery = Delivery(flight, 0);
   pending.deadline = TimePoint::max();  // each caller has a deadline of its own
   pending.item.report_progress = true;  // for callers who ask for it, now or later
@@ -202,34 +201,35 @@ void ResultCache::Begin(Pending& pending) {
 // Notes that a computation has ended, once its result is kept: between the two nobody may come who
 // finds neither.
 void ResultCache::Landed(const Flight& flight, const absl::StatusOr<ItemResult>& result) {
-  const std::string& key = *flight.identity();
+  const auto& identity = flight.identity();
   const absl::Cleanup forget = [&] {
     MutexLock lock(mutex_);
-    const auto slot = flights_.find(key);
+    const auto slot = flights_.find(identity);
     // One that was given up may have been followed by another.
     if (slot != flights_.end() && slot->second.lock().get() == &flight) flights_.erase(slot);
   };
-  if (!result.ok() || BytesToKeep(key, *result) > max_bytes_) return;
+  if (!result.ok() || BytesToKeep(*identity, *result) > max_bytes_) return;
   const ItemResult copy = CopyOf(*result);
   MutexLock lock(mutex_);
   const int64_t before = bytes_;
-  Insert(key, copy);
+  Insert(identity, copy);
   metrics_->AddCacheBytes(bytes_ - before);
 }
 
 // Returns how much memory it takes to keep a result.
-int64_t ResultCache::BytesToKeep(const std::string& key, const ItemResult& result) {
-  return static_cast<int64_t>(2 * key.size() + sizeof(Entry)) + BytesOf(result.outputs);
+int64_t ResultCache::BytesToKeep(const Identity& identity, const ItemResult& result) {
+  return static_cast<int64_t>(identity.size() + sizeof(Entry)) + BytesOf(result.outputs);
 }
 
-void ResultCache::Insert(const std::string& key, const ItemResult& result) {
+void ResultCache::Insert(const std::shared_ptr<const Identity>& identity,
+                         const ItemResult& result) {
   // Where memory runs out in these two lines, nothing has changed.
-  Entries added(1, Entry{key, result, BytesToKeep(key, result)});
-  if (!found_.try_emplace(key, added.begin()).second) return;
+  Entries added(1, Entry{identity, result, BytesToKeep(*identity, result)});
+  if (!found_.try_emplace(identity, added.begin()).second) return;
   bytes_ += added.front().bytes;
   while (bytes_ > max_bytes_) {
     bytes_ -= entries_.back().bytes;
-    found_.erase(entries_.back().key);
+    found_.erase(entries_.back().identity);
     entries_.pop_back();
   }
   entries_.splice(entries_.begin(), added);

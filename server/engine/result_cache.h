@@ -6,8 +6,6 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "batching/request_queue.h"
@@ -42,7 +40,7 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
  private:
   class Flight;
   struct Entry {
-    std::string key;
+    std::shared_ptr<const Identity> identity;
     ItemResult result;
     int64_t bytes = 0;
   };
@@ -51,9 +49,9 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
   std::optional<ItemResult> Find(const Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool JoinFlight(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Begin(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static int64_t BytesToKeep(const std::string& key, const ItemResult& result);
+  static int64_t BytesToKeep(const Identity& identity, const ItemResult& result);
   void Landed(const Flight& flight, const absl::StatusOr<ItemResult>& result);
-  void Insert(const std::string& key, const ItemResult& result)
+  void Insert(const std::shared_ptr<const Identity>& identity, const ItemResult& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t max_bytes_;
@@ -62,8 +60,8 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
 
   Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
-  std::unordered_map<std::string, Entries::iterator> found_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, std::weak_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+  ByIdentity<Entries::iterator> found_ ABSL_GUARDED_BY(mutex_);
+  ByIdentity<std::weak_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -153,11 +153,10 @@ TEST_F(RequestQueueOverload, ADeadlineCountsWhatIsDueBeforeItWhateverWaitsAfterI
 
 TEST_F(RequestQueueOverload, ADeadlineIsRefusedWithoutALookAtAllThatWaits) {
   int looks = 0;
-  RequestQueue queue({}, {}, clock_, model_,
-                     {.count = 1, .time_for = [&](int64_t tokens) {
-                        ++looks;
-                        return tokens * std::chrono::milliseconds(1);
-                      }});
+  RequestQueue queue({}, {}, clock_, model_, {.count = 1, .time_for = [&](int64_t tokens) {
+                                                ++looks;
+                                                return tokens * std::chrono::milliseconds(1);
+                                              }});
   Push(queue, Request(1000));
   looks = 0;
   EXPECT_THAT(PushOf(queue, "", 1000, Priority::kNormal, clock_.Now() + 9999ms),

@@ -19,7 +19,7 @@ class RequestQueueSharing : public RequestQueueTest {
   static Pending Alike(const std::string& identity, std::shared_ptr<ResultSink> sink, size_t index,
                        TimePoint deadline = TimePoint::max(), const std::string& caller = "") {
     Pending pending = One(std::move(sink), index, deadline, caller);
-    pending.identity = std::make_shared<const std::string>(identity);
+    pending.identity = std::make_shared<const Identity>(identity);
     return pending;
   }
   static Pending Of(Priority priority, Pending pending) {

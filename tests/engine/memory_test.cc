@@ -33,7 +33,7 @@ TEST_F(EngineMemory, ThatIsMissingToKeepAResultIsNotMissedByItsCaller) {
 
 TEST_F(EngineMemory, ThatIsMissingForOneSequenceLeavesItToTheCallerAndTheQueueAsItWas) {
   RequestQueue queue({}, {}, clock_, model_);
-  const auto identity = std::make_shared<const std::string>("a");
+  const auto identity = std::make_shared<const Identity>("a");
   std::vector<Pending> request;
   const auto add = [&](size_t index, const auto& shared) {
     request.push_back({.item = FakeItem(1),
