@@ -55,7 +55,7 @@ SERVING = (
     "padding", "buckets", "dtype", "pooling", "normalize", "truncation", "max_text_tokens", "dimensions",
     "max_batch_tokens", "max_batch_sequences", "max_batch_delay_ms", "max_queue_sequences", "max_queue_tokens",
     "max_queue_bytes", "replicas", "threads", "cache_bytes", "max_session_bytes", "session_idle_seconds", "warmup",
-    "allow_nonfinite", "add_bos", "add_eos", "prompts", "default_prompt")
+    "allow_nonfinite", "add_bos", "add_eos", "prompts", "default_prompt", "pair_template")
 
 
 def export(model, params, folder, example, *, checkpoint=None, part="", serving=None):

@@ -126,7 +126,7 @@ class RestTest(unittest.TestCase):
         code, answer = self.curl("/embed", "-d", '{"inputs": [1, 2, 3], "normalize": false}')
         np.testing.assert_allclose(answer[0], self.expected[0].mean(0), rtol=1e-4, atol=1e-5)
         code, answer = self.curl("/embed", "-d", '{"inputs": "text"}')
-        self.assertEqual((code, answer["error_type"]), (413, "Validation"))
+        self.assertEqual((code, answer["error_type"]), (422, "Validation"))
 
 
 if __name__ == "__main__":
