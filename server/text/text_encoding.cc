@@ -17,8 +17,7 @@ const Marks kNoMarks;
 
 TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, Truncation truncation,
                            int64_t longest, const Marks& marks)
-    : tokenizer_(tokenizer),
-      marks_(&marks),
+    : marks_(&marks),
       truncation_(truncation),
       longest_(static_cast<size_t>(longest)),
       reader_(tokenizer.Read(text, false)) {
@@ -26,8 +25,7 @@ TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, Tr
 }
 
 TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, bool marks)
-    : tokenizer_(tokenizer),
-      marks_(marks ? &tokenizer.marks() : &kNoMarks),
+    : marks_(marks ? &tokenizer.marks() : &kNoMarks),
       finds_places_(true),
       truncation_(Truncation::kNone),
       longest_(0),
@@ -38,8 +36,7 @@ TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, bo
 TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text,
                            std::string_view second, Truncation truncation, int64_t longest,
                            std::shared_ptr<const FirstText> first)
-    : tokenizer_(tokenizer),
-      pair_(&*tokenizer.pair()),
+    : pair_(&*tokenizer.pair()),
       marks_(&tokenizer.marks()),
       truncation_(truncation),
       longest_(static_cast<size_t>(longest)),

@@ -71,7 +71,6 @@ class TextEncoding {
   void KeepFirst();
   void JoinPair(size_t first, size_t second);
 
-  const Tokenizer& tokenizer_;
   const PairTemplate* const pair_ = nullptr;  // null: it is one text
   const Marks* const marks_;
   const bool finds_places_ = false;

@@ -49,8 +49,7 @@ TEST_F(PairTextTest, PutsThePromptTheQueryAndTheDocumentWhereTheTemplateSays) {
 TEST_F(PairTextTest, CutsTheDocumentAndNeverWhatFollowsIt) {
   const auto pair = Parse("{query} {document} the server answers");
   ASSERT_TRUE(pair.ok()) << pair.status();
-  const std::vector<int64_t> end =
-      Encode(" the server answers", Truncation::kNone, 0, Marks());
+  const std::vector<int64_t> end = Encode(" the server answers", Truncation::kNone, 0, Marks());
   EXPECT_EQ(pair->marks().after, end);
   const std::string text = pair->Write("", "a server", "that answers all that is asked of it");
   const auto whole = Encode(text, Truncation::kNone, 0, Marks());

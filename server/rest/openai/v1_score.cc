@@ -42,17 +42,16 @@ absl::Status Pair(Texts first, Texts second, ClassifyQuery& query) {
         firsts == 0 ? "text_1" : "text_2");
   }
   if (firsts != seconds && firsts != 1 && seconds != 1) {
-    return OfParameter(
-        absl::InvalidArgumentError("'text_1' has " + std::to_string(firsts) +
-                                   " texts and 'text_2' " + std::to_string(seconds) +
-                                   ", expected as many, or one of either"),
-        "text_2");
+    return OfParameter(absl::InvalidArgumentError("'text_1' has " + std::to_string(firsts) +
+                                                  " texts and 'text_2' " + std::to_string(seconds) +
+                                                  ", expected as many, or one of either"),
+                       "text_2");
   }
   query.texts = std::move(first);
   query.texts.insert(query.texts.end(), second.begin(), second.end());
   for (size_t i = 0; i < std::max(firsts, seconds); ++i) {
-    query.sequences.push_back({.text = firsts == 1 ? 0 : i,
-                               .second = firsts + (seconds == 1 ? 0 : i)});
+    query.sequences.push_back(
+        {.text = firsts == 1 ? 0 : i, .second = firsts + (seconds == 1 ? 0 : i)});
   }
   return absl::OkStatus();
 }

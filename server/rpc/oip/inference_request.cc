@@ -58,11 +58,11 @@ TensorMap Stacked(const std::vector<TensorMap>& results) {
 void InferRequestState::Submit(ServiceContext& service,
                                Received<inference::ModelInferRequest> request) {
   if (request.place) TakeOver(*std::move(request.place));
-  auto model = FindInferModel(service, *context_.caller, request.message.model_name(),
-                              request.message.model_version());
+  const auto model = FindInferModel(service, *context_.caller, request.message.model_name(),
+                                    request.message.model_version());
   if (model.ok()) NameIds((*model)->engine->info().signature, request.message);
   message_ = std::make_shared<const inference::ModelInferRequest>(std::move(request.message));
-  WholeRequestState::Submit(service, std::move(model), request.bytes);
+  WholeRequestState::Submit(service, model, request.bytes);
   message_.reset();
 }
 

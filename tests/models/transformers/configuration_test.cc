@@ -49,12 +49,9 @@ class TransformersConfigurationTest : public ModelFixture {
 
 TEST_F(TransformersConfigurationTest, OfDistilBertFollowsTheNamesThatOtherModelsHaveForSizes) {
   Make("transformers.DistilBertModel", distil_);
-  const json others = {{"vocab_size", 20},
-                       {"hidden_dim", 16},
-                       {"max_position_embeddings", 12},
-                       {"hidden_size", 8},
-                       {"num_attention_heads", 2},
-                       {"num_hidden_layers", 2}};
+  const json others = {
+      {"vocab_size", 20}, {"hidden_dim", 16},         {"max_position_embeddings", 12},
+      {"hidden_size", 8}, {"num_attention_heads", 2}, {"num_hidden_layers", 2}};
   EXPECT_EQ(Rows(others), Rows(distil_));
   const auto of_four_heads = Rows(With(distil_, {{"num_attention_heads", 4}}));
   EXPECT_EQ(of_four_heads, Rows(With(distil_, {{"n_heads", 4}})));
@@ -65,7 +62,7 @@ TEST_F(TransformersConfigurationTest, OfRowsThatSeeEarlierOnesAloneIsRefused) {
   EXPECT_THAT(
       InitError("transformers.DistilBertModel", With(distil_, {{"is_causal", true}}).dump()),
       HasSubstr("is_causal"));
-  const json t5 = {{"vocab_size", 20}, {"d_model", 8},   {"d_kv", 4},         {"d_ff", 16},
+  const json t5 = {{"vocab_size", 20}, {"d_model", 8},   {"d_kv", 4},        {"d_ff", 16},
                    {"num_layers", 1},  {"num_heads", 2}, {"is_causal", true}};
   for (const char* name : {"transformers.T5EncoderModel", "transformers.UMT5EncoderModel"}) {
     EXPECT_THAT(InitError(name, t5.dump()), HasSubstr("is_causal")) << name;
