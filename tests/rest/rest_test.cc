@@ -369,9 +369,8 @@ TEST_F(RestOutputsTest, AreThoseThatAreAskedForInTheirOrder) {
     json request = ThreeTokens();
     for (const std::string& name : asked) request["outputs"].push_back(json{{"name", name}});
     std::vector<std::string> given;
-    for (const json& output : Post(kInfer, request.dump()).parsed["outputs"]) {
-      given.push_back(output["name"]);
-    }
+    const Reply reply = Post(kInfer, request.dump());
+    for (const json& output : reply.parsed["outputs"]) given.push_back(output["name"]);
     return given;
   };
   for (const std::vector<std::string>& asked :

@@ -131,6 +131,7 @@ Options DistilBert(Params& params) {
   options.vocabulary = params.Positive("vocab_size", 30522);
   // What other models call these sizes goes before its own names, as in the package.
   const auto name = [&](const char* others, const char* own) {
+    params.Ignore(own);
     return params.Has(others) ? others : own;
   };
   SetSizes(options, params, name("hidden_size", "dim"), name("num_attention_heads", "n_heads"),
