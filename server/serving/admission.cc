@@ -51,7 +51,10 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
                                                              const std::string& given,
                                                              int64_t version,
                                                              const std::string& named_by) {
-  const std::string name = given.empty() ? caller.OnlyModel() : service.repository.NameOf(given);
+  // What another name stands for is told to those only who see that model.
+  const std::string known = service.repository.NameOf(given);
+  const std::string& called = caller.Sees(known) ? known : given;
+  const std::string name = given.empty() ? caller.OnlyModel() : called;
   if (!name.empty()) {
     if (absl::Status status = CheckModel(service, caller, name); !status.ok()) return status;
   }

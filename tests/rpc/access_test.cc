@@ -192,6 +192,15 @@ TEST_F(RpcAccess, ATokenSeesAndUsesItsModelsOnly) {
   EXPECT_EQ(Refused("forbidden"), 4);
 }
 
+TEST_F(RpcAccess, AnotherNameOfAModelTellsATokenNothingOfIt) {
+  EmbeddingClient client = ClientOf(kOne);
+  for (const std::string name : {"org/floats", "org/nobody"}) {
+    EXPECT_THAT(client.GetModel(name),
+                IsStatus(StatusCode::kPermissionDenied, "may not use model '" + name + "'"));
+  }
+  EXPECT_TRUE(client.GetModel("org/tokens").ok());
+}
+
 TEST_F(RpcAccess, ATokenDoesWhatItMayOnly) {
   EXPECT_THAT(ClientOf(kWatch).Embed(call_), IsStatus(StatusCode::kPermissionDenied, "compute"));
   const auto load = [&](const std::string& token) {
