@@ -197,6 +197,7 @@ class LetInTest(unittest.TestCase):
                     errors.append(caught.exception.code())
 
                 server.process.send_signal(signal.SIGSTOP)  # so that the call is not answered before
+                os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # all its threads have stopped
                 thread = threading.Thread(target=call, daemon=True)
                 thread.start()
                 time.sleep(0.5)
