@@ -34,7 +34,7 @@ struct ServedModel {
   std::string default_prompt{};                       // the name of that of all others; "": none
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::optional<PairText>
-      pair_text{};  // in which pairs are written; none: as the tokenizer joins them
+      pair_text{};  // in which pairs are written; none: the tokenizer joins them
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
   int64_t threads = 0;                         // that each replica has at most
   std::string processor{};                     // what computes, as its maker calls it

@@ -1,11 +1,9 @@
 #include "text/pair_text.h"
 
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "text/text_encoding.h"
 
 namespace linserve {
 namespace {
@@ -52,13 +50,9 @@ absl::StatusOr<PairText> PairText::Parse(const std::string& text, const Tokenize
   pair.before_document_ = TakeUpTo(kDocument, rest);
   if (prompt == std::string::npos) std::swap(pair.before_prompt_, pair.before_query_);
   if (rest.empty()) return pair;
-  const Marks none;
-  TextEncoding encoding(tokenizer, rest, Truncation::kNone, 0, none);
-  size_t budget = std::numeric_limits<size_t>::max();
-  absl::Status status = encoding.Advance(budget);
-  if (status.ok()) status = encoding.Finish();
-  if (!status.ok()) return status;
-  pair.marks_.after = encoding.ids();
+  auto ids = tokenizer.Encode(rest, Marks());
+  if (!ids.ok()) return ids.status();
+  pair.marks_.after = *std::move(ids);
   return pair;
 }
 

@@ -10,8 +10,9 @@ std::optional<int64_t> Tokenizer::end_mark() const {
   return marks_.after.empty() ? std::nullopt : std::optional<int64_t>(marks_.after.back());
 }
 
-absl::StatusOr<std::vector<int64_t>> Tokenizer::Encode(std::string_view text) const {
-  TextEncoding encoding(*this, text, Truncation::kNone, 0);
+absl::StatusOr<std::vector<int64_t>> Tokenizer::Encode(std::string_view text,
+                                                       const Marks& marks) const {
+  TextEncoding encoding(*this, text, Truncation::kNone, 0, marks);
   size_t budget = std::numeric_limits<size_t>::max();
   absl::Status status = encoding.Advance(budget);
   if (status.ok()) status = encoding.Finish();

@@ -96,7 +96,11 @@ class Tokenizer {
   virtual std::optional<Truncation> truncation() const { return std::nullopt; }
 
   // Returns the ids of a whole text: see TextEncoding.
-  absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const;
+  absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const {
+    return Encode(text, marks_);
+  }
+  // Does it with other marks around the text.
+  absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text, const Marks& marks) const;
 
   // Inverts Encode(), without marks or with their names; ids that stand for nothing add nothing.
   absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids, bool marks = false) const {

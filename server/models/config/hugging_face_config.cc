@@ -272,7 +272,8 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   ModelConfig config;
   config.network.architecture =
       IsJinaBert(document) ? "jina_bert.JinaBertModel" : EncoderOf(document["model_type"]);
-  if (IsClassifier(document, directory)) {
+  const bool classifies = IsClassifier(document, directory);
+  if (classifies) {
     config.network.architecture = ClassifierOf(std::move(config.network.architecture));
   }
   config.network.params = document;
@@ -281,8 +282,7 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   config.network.params.erase("serving");
   // Vectors of a model that was trained so may be cut to these widths.
   const json widths = MemberOf(document, "matryoshka_dimensions");
-  if (widths.is_array() && !IsClassifier(document, directory))
-    config.serving["dimensions"] = widths;
+  if (widths.is_array() && !classifies) config.serving["dimensions"] = widths;
   json own = OwnServing(document);
   AddPrompts(directory, config.serving);
   const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);

@@ -91,8 +91,7 @@ void ReadAnswers(const json& transformer, const std::string& directory, json& se
     throw ConfigError(
         "the folder has a chat template, in which a re-ranker's pairs are written and which is not "
         "run here; write it into \"serving\" of config.json as \"pair_template\": the whole text, "
-        "with "
-        "{query}, {document} and, if it has an instruction, {prompt}");
+        "with {query}, {document} and, if it has an instruction, {prompt}");
   }
   config.network.architecture = LanguageModelOf(config.network.architecture, "ForCausalLM",
                                                 kCausalLms, "scores of answers are");

@@ -120,9 +120,7 @@ absl::StatusOr<HttpReply> WriteOpenAi(const RestCall& call, const Embeddings& em
   };
   absl::Status written = AppendVectors(call, embeddings, answer_bytes, append, text);
   if (!written.ok()) return written;
-  const json usage = {{"prompt_tokens", embeddings.tokens}, {"total_tokens", embeddings.tokens}};
-  text +=
-      R"(],"model":)" + JsonText(json(embeddings.model)) + R"(,"usage":)" + JsonText(usage) + '}';
+  text += EndOfAnswer(embeddings.model, embeddings.tokens);
   return HttpReply{.body = std::move(text), .packable = true};
 }
 

@@ -58,6 +58,11 @@ absl::Status ReadOpenAiBody(JsonReader& reader, std::vector<JsonMember> members)
   return ReadBody(reader, members);
 }
 
+std::string EndOfAnswer(const std::string& model, int64_t tokens) {
+  const json usage = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+  return R"(],"model":)" + JsonText(json(model)) + R"(,"usage":)" + JsonText(usage) + '}';
+}
+
 HttpReply OpenAiError(const absl::Status& status) {
   Words words = WordsFor(HttpCode(status));
   json parameter;

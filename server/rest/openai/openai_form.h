@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace linserve {
 
 // Reads a whole body, as ReadBody() does. Faults of a member are told to be its.
 absl::Status ReadOpenAiBody(JsonReader& reader, std::vector<JsonMember> members);
+
+// Returns what follows the list in an answer: its end, the model, and the tokens that were read.
+std::string EndOfAnswer(const std::string& model, int64_t tokens);
 
 // Replies with OpenAI's error object.
 HttpReply OpenAiError(const absl::Status& status);

@@ -87,9 +87,7 @@ HttpReply WriteV1Rerank(const Classified& classified, int64_t top) {
     }
     reply.body += '}';
   }
-  const json usage = {{"prompt_tokens", classified.tokens}, {"total_tokens", classified.tokens}};
-  reply.body +=
-      R"(],"model":)" + JsonText(json(classified.model)) + R"(,"usage":)" + JsonText(usage) + '}';
+  reply.body += EndOfAnswer(classified.model, classified.tokens);
   return reply;
 }
 

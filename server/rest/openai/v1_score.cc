@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/json/json_text.h"
 #include "core/status/parameter.h"
 #include "rest/calls/answering.h"
 #include "rest/json/json_members.h"
@@ -16,8 +15,6 @@
 
 namespace linserve {
 namespace {
-
-using nlohmann::json;
 
 absl::Status ReadSide(JsonReader& reader, const std::string& name, int64_t most, Texts& texts) {
   SequenceInput sequences;
@@ -80,9 +77,7 @@ HttpReply WriteScores(const Classified& classified) {
     AppendFloat(classified.Scores(i)[0], reply.body);
     reply.body += '}';
   }
-  const json usage = {{"prompt_tokens", classified.tokens}, {"total_tokens", classified.tokens}};
-  reply.body +=
-      R"(],"model":)" + JsonText(json(classified.model)) + R"(,"usage":)" + JsonText(usage) + '}';
+  reply.body += EndOfAnswer(classified.model, classified.tokens);
   return reply;
 }
 
