@@ -57,8 +57,9 @@ Item ItemOf(const Signature& signature, int64_t length, MakeTensor make_tensor) 
 // large as a configuration likes.
 constexpr int64_t kMostTried = 65536;
 
-// Returns the longest sequence to try. Several lengths of one input (of an image) multiply.
-int64_t LongestToTry(const Signature& signature) {
+// Returns the length of a sequence of so many rows. Several lengths of one input (of an image)
+// multiply.
+int64_t LengthWith(int64_t rows, const Signature& signature) {
   int64_t letters = 1;
   for (const InputSpec& input : signature.inputs) {
     if (input.optional) continue;
@@ -66,7 +67,7 @@ int64_t LongestToTry(const Signature& signature) {
         letters, std::count_if(input.axes.begin(), input.axes.end(),
                                [](const Axis& axis) { return axis.letter != '\0'; }));
   }
-  return std::llround(std::pow(double{kMostTried}, 1.0 / static_cast<double>(letters)));
+  return std::llround(std::pow(static_cast<double>(rows), 1.0 / static_cast<double>(letters)));
 }
 
 // A pass is given up after this time, as attention that is quadratic in the length may take minutes
@@ -137,14 +138,15 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   for (const LengthLimit& limit : signature.limits) longest = std::max(longest, limit.longest);
   if (longest == 0) longest = policy.max_tokens;
   const int64_t limit = longest;
-  longest = std::min(longest, LongestToTry(signature));
+  longest = std::min(longest, LengthWith(kMostTried, signature));
   if (longest < limit) {
     absl::Status status = HasMemoryFor(signature, limit);
     if (!status.ok()) return status;
   }
   const int64_t rows = std::min(policy.max_tokens, kMostTried);
-  const int64_t batched = std::min(longest, rows);
-  const int64_t most = std::min(policy.max_sequences, rows / batched);
+  const int64_t batched = std::min(longest, LengthWith(rows, signature));
+  const int64_t each = PackedRows(signature, ItemOf(signature, batched, &WithoutMemory));
+  const int64_t most = std::clamp<int64_t>(rows / each, 1, policy.max_sequences);
   std::set<std::pair<int64_t, int64_t>> batches = {{1, 1}, {1, longest}, {most, batched}};
   if (model.asynchronous()) {
     // A device's libraries load what they compute with when they first meet rows of a size.

@@ -9,7 +9,7 @@
 #include "models/fairseq/linformer_roberta.h"
 #include "models/fast_transformers/transformer.h"
 #include "models/linear_attention_transformer/encoder_decoder.h"
-#include "models/linear_attention_transformer/image_linear_attention.h"
+#include "models/linear_attention_transformer/images/image_linear_attention.h"
 #include "models/linear_attention_transformer/linear_attention_transformer.h"
 #include "models/linear_multihead_attention/linear_detr.h"
 #include "models/linear_multihead_attention/linear_multihead_attention.h"

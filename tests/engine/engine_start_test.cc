@@ -9,6 +9,7 @@ namespace linserve {
 namespace {
 
 using testing::ElementsAre;
+using testing::Pair;
 using testing::SizeIs;
 
 TEST_F(EngineTest, StartsWhenAllReplicasAreLoadedAndWarm) {
@@ -68,6 +69,26 @@ TEST_F(EngineTest, WarmsUpWithPartOfWhatOnlyTakesLonger) {
   longest = 0;
   Start();
   EXPECT_EQ(longest, 65536);
+}
+
+TEST_F(EngineTest, WarmsUpWithNoMorePixelsThanABatchOrTheLongestSequenceHasRows) {
+  Signature signature;
+  signature.inputs = {
+      {.name = "x", .axes = {Axis::Fixed(1), Axis::Ragged('h'), Axis::Ragged('w')}}};
+  signature.outputs = {{.name = "y", .axes = {Axis::Fixed(2)}}};
+  std::vector<std::pair<int64_t, int64_t>> batches;  // images, and pixels of each
+  control_->fault = [&](const Batch& batch) {
+    const auto images = static_cast<int64_t>(batch.size());
+    batches.emplace_back(images, batch.inputs.at("x").elements() / images);
+    return Fault::kNone;
+  };
+  const auto compute = [](const Batch&, size_t) { return FakeOutputs{{"y", {2, {0, 0}}}}; };
+  options_.warmup = true;
+  options_.policy.max_tokens = 4096;
+  const auto engine =
+      Engine::Start(options_, FakeModelFactory("fake.Image", signature, compute, control_), model_);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_THAT(batches, ElementsAre(Pair(1, 1), Pair(1, 64 * 64), Pair(1, 256 * 256)));
 }
 
 TEST_F(EngineTest, GivesUpWhatTakesTooLongToWarmUp) {

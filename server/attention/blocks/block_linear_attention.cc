@@ -34,14 +34,14 @@ at::Tensor AsTensor(const RowBlock& rows, int64_t count, int64_t heads, int64_t 
 
 }  // namespace
 
-BlockLinearAttention::BlockLinearAttention(int64_t heads, int64_t dim_head, double factor)
-    : heads_(heads),
-      dim_head_(dim_head),
-      factor_(factor),
-      context_(at::empty({heads, dim_head, dim_head}, at::kFloat)),
-      most_(at::empty({heads, dim_head}, at::kFloat)),
-      sums_(at::empty_like(most_)),
-      factors_(at::empty_like(most_)) {}
+BlockLinearAttention::BlockLinearAttention(const Sizes& sizes, double factor)
+    : sizes_(sizes), factor_(factor) {
+  if (sizes_.value_width == 0) sizes_.value_width = sizes.dim_head;
+  context_ = at::empty({sizes.heads, sizes.dim_head, sizes_.value_width}, at::kFloat);
+  most_ = at::empty({sizes.heads, sizes.dim_head}, at::kFloat);
+  sums_ = at::empty_like(most_);
+  factors_ = at::empty_like(most_);
+}
 
 void BlockLinearAttention::Begin() {
   context_.zero_();
@@ -51,21 +51,22 @@ void BlockLinearAttention::Begin() {
 
 void BlockLinearAttention::Add(const RowBlock& keys, const RowBlock& values, int64_t count) {
   if (!weights_.defined() || weights_.size(2) < count) {
-    weights_ = at::empty({heads_, dim_head_, OddLines(count)}, at::kFloat);
+    weights_ = at::empty({sizes_.heads, sizes_.dim_head, OddLines(count)}, at::kFloat);
   }
-  ForSideBySide(0, heads_, 0, [&](int64_t head, float*) {
-    const RowBlock own = keys.Columns(head * dim_head_);
+  ForSideBySide(0, sizes_.heads, 0, [&](int64_t head, float*) {
+    const RowBlock own = keys.Columns(head * sizes_.dim_head);
     const RowBlock context = Matrix(context_, head);
-    ColumnWeights(own, count, dim_head_, Row(most_, head), Row(factors_, head), Row(sums_, head));
-    ScaleRows(context, dim_head_, dim_head_, Row(factors_, head));
-    Transpose(own, count, dim_head_, Matrix(weights_, head));
-    BlockProduct(dim_head_, dim_head_, count, Matrix(weights_, head),
-                 values.Columns(head * dim_head_), context, /*add=*/true);
+    ColumnWeights(own, count, sizes_.dim_head, Row(most_, head), Row(factors_, head),
+                  Row(sums_, head));
+    ScaleRows(context, sizes_.dim_head, sizes_.value_width, Row(factors_, head));
+    Transpose(own, count, sizes_.dim_head, Matrix(weights_, head));
+    BlockProduct(sizes_.dim_head, sizes_.value_width, count, Matrix(weights_, head),
+                 values.Columns(head * sizes_.value_width), context, /*add=*/true);
   });
 }
 
 void BlockLinearAttention::Finish() {
-  const double scale = factor_ / std::sqrt(static_cast<double>(dim_head_));
+  const double scale = factor_ / std::sqrt(static_cast<double>(sizes_.dim_head));
   context_.mul_(scale).div_(sums_.unsqueeze(-1));
 }
 
@@ -73,11 +74,13 @@ int64_t BlockLinearAttention::ScratchElements() const { return kBlockRows; }
 
 void BlockLinearAttention::Attend(const RowBlock& queries, int64_t count, const RowBlock& out,
                                   float* scratch) const {
-  SoftmaxHeads(queries, count, heads_, dim_head_, 1, scratch);
-  for (int64_t head = 0; head < heads_; ++head) {
-    const int64_t column = head * dim_head_;
-    BlockProduct(count, dim_head_, dim_head_, queries.Columns(column), Matrix(context_, head),
-                 out.Columns(column), /*add=*/false);
+  if (sizes_.softmax_queries) {
+    SoftmaxHeads(queries, count, sizes_.heads, sizes_.dim_head, 1, scratch);
+  }
+  for (int64_t head = 0; head < sizes_.heads; ++head) {
+    BlockProduct(count, sizes_.value_width, sizes_.dim_head,
+                 queries.Columns(head * sizes_.dim_head), Matrix(context_, head),
+                 out.Columns(head * sizes_.value_width), /*add=*/false);
   }
 }
 

@@ -14,25 +14,33 @@ namespace linserve {
 // the CPU.
 class BlockLinearAttention {
  public:
+  struct Sizes {
+    int64_t heads;
+    int64_t dim_head;             // of queries and keys
+    int64_t value_width = 0;      // of a head; 0: dim_head
+    bool softmax_queries = true;  // else they are taken as they are
+  };
+
   // The result is multiplied by `factor`.
-  BlockLinearAttention(int64_t heads, int64_t dim_head, double factor = 1);
+  explicit BlockLinearAttention(const Sizes& sizes, double factor = 1);
 
   void Begin();
-  // Takes keys and values [count, heads · dim_head] and overwrites the keys. A row that nothing
-  // sees has the lowest number as its keys and zeros as its values. On all threads, head by head.
+  // Takes keys [count, heads · dim_head], which it overwrites, and values [count, heads ·
+  // value_width]. A row that nothing sees has the lowest number as its keys and zeros as its
+  // values. On all threads, head by head.
   void Add(const RowBlock& keys, const RowBlock& values, int64_t count);
   // Divides by the keys' sums. Call it after the last Add() and before the first Attend().
   void Finish();
 
-  // out = the attention of a block of queries [count, heads · dim_head], which it overwrites.
+  // out [count, heads · value_width] = the attention of a block of queries [count, heads ·
+  // dim_head], which it overwrites.
   void Attend(const RowBlock& queries, int64_t count, const RowBlock& out, float* scratch) const;
   int64_t ScratchElements() const;
 
  private:
-  int64_t heads_;
-  int64_t dim_head_;
+  Sizes sizes_;
   double factor_;
-  at::Tensor context_;            // Σ_s κ_s v_sᵀ [heads, dim_head, dim_head]
+  at::Tensor context_;            // Σ_s κ_s v_sᵀ [heads, dim_head, value_width]
   at::Tensor most_, sums_;        // of the keys and of κ [heads, dim_head]
   at::Tensor factors_, weights_;  // scratch of Add()
 };

@@ -86,6 +86,15 @@ RowBlock BlockOf(const at::Tensor& rows, int64_t row) {
   return {const_cast<float*>(rows.const_data_ptr<float>()) + row * rows.stride(0), rows.stride(0)};
 }
 
+void HideRows(const at::Tensor& hidden, int64_t first, int64_t count, int64_t width,
+              const RowBlock& rows) {
+  if (!hidden.defined()) return;
+  const bool* mask = hidden.const_data_ptr<bool>() + first;
+  for (int64_t i = 0; i < count; ++i) {
+    if (mask[i]) std::fill_n(rows.Rows(i).data, width, 0.0F);
+  }
+}
+
 void ForSideBySide(int64_t first, int64_t end, int64_t scratch_elements,
                    const std::function<void(int64_t i, float* scratch)>& function) {
   OnThreads(end - first, [&](LoopTurns& turns) {

@@ -24,6 +24,11 @@ bool HasBlockKernels();
 // Views the rows from `row` on. REQUIRES: F32 on the CPU, the last axis contiguous.
 RowBlock BlockOf(const at::Tensor& rows, int64_t row = 0);
 
+// Sets those of `count` rows to zeros that `hidden` says, BOOL by rows, the first one of which is
+// its row `first`; undefined: none.
+void HideRows(const at::Tensor& hidden, int64_t first, int64_t count, int64_t width,
+              const RowBlock& rows);
+
 // A block has at most so many rows: their inputs, products and outputs fit a core's own cache.
 constexpr int64_t kBlockRows = 128;
 // Rows of its transpose are so far apart, as Transpose() is fast with.

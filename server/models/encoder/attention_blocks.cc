@@ -59,7 +59,8 @@ void Attention::AddByBlocks(const at::Tensor& rows, const LayerNorm& norm, const
       return AddCausallyByBlocks(by_blocks, attention);
     }
     const double factor = std::sqrt(static_cast<double>(options_.dim_head));
-    BlockLinearAttention attention(options_.heads, options_.dim_head, factor);
+    BlockLinearAttention attention({.heads = options_.heads, .dim_head = options_.dim_head},
+                                   factor);
     return linserve::AddByBlocks(by_blocks, attention);
   }
   BlockMappedAttention attention = MappedAttention(options_);

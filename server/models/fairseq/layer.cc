@@ -1,6 +1,5 @@
 #include "models/fairseq/layer.h"
 
-#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::fairseq {
@@ -62,14 +61,8 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const PlacedLayout& layout) const {
     return attention_.AddByBlocks(rows, {normed, layout, normed, layout},
                                   feed_forward_.Step(rows, rows, &final_norm_));
   }
-  const auto finish = [&](int64_t row, int64_t count, float* scratch) {
-    const RowBlock block = BlockOf(rows, row);
-    attention_norm_.Set(block, block, count);
-    feed_forward_.Add(block, block, count, nullptr, scratch);
-    final_norm_.Set(block, block, count);
-  };
   attention_.AddByBlocks(rows, {{rows}, layout, {rows}, layout},
-                         {feed_forward_.ScratchElements(), finish});
+                         feed_forward_.PostNormStep(rows, attention_norm_, final_norm_));
 }
 
 void Layer::ApplyToTensors(at::Tensor& rows, const PlacedLayout& layout) const {

@@ -37,7 +37,7 @@ void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
     BlockCausalAttention attention(options_.heads, options_.dim_head, {}, options_.bucket);
     AddCausallyByBlocks(rows, attention);
   } else {
-    BlockLinearAttention attention(options_.heads, options_.dim_head);
+    BlockLinearAttention attention({.heads = options_.heads, .dim_head = options_.dim_head});
     linserve::AddByBlocks(rows, attention);
   }
 }
@@ -89,7 +89,7 @@ void Attention::AttendGlobally(const RowBlock& queries, int64_t count) const {
     for_columns([&](const RowBlock& own, const RowBlock& keys, const RowBlock& values,
                     int64_t rows) { AttendCausallyInPlace(attention, own, keys, values, rows); });
   } else {
-    BlockLinearAttention attention(heads, options_.dim_head);
+    BlockLinearAttention attention({.heads = heads, .dim_head = options_.dim_head});
     for_columns([&](const RowBlock& own, const RowBlock& keys, const RowBlock& values,
                     int64_t rows) { AttendInPlace(attention, own, keys, values, rows, width); });
   }

@@ -63,7 +63,7 @@ Attention::Attention(const AttentionOptions& options)
       value_(options.vdim, options.embed_dim, options.bias),
       out_proj_(options.embed_dim, options.embed_dim, options.bias) {}
 
-void Attention::Declare(const Scope& scope) {
+void Attention::Declare(const Scope& scope, bool by_blocks) {
   const int64_t width = options_.embed_dim;
   const int64_t slots = options_.proj_k;
   if (one_in_proj_) {
@@ -90,13 +90,30 @@ void Attention::Declare(const Scope& scope) {
     scope.Declare("bias_v", bias_v_, {1, 1, width}, Init::kNormal);
   }
   out_proj_.Declare(scope / "out_proj");
-  scope.AfterLoading([this](DType products) {
+  scope.AfterLoading([this, by_blocks](DType products) {
     ShareOut();
     for (Linear* layer : {&query_, &key_, &value_}) layer->Pack(products);
-    for (at::Tensor* projection : {&e_proj_weight_, &f_proj_weight_}) {
-      if (projection->defined()) *projection = WithAlignedRows(projection->t().contiguous());
-    }
+    PrepareProjections(products, by_blocks && query_.packed && TakesBlocks());
   });
+}
+
+bool Attention::TakesBlocks() const {
+  return !options_.package_layout && !options_.add_bias_kv && !options_.add_zero_attn &&
+         options_.kdim == options_.embed_dim && options_.vdim == options_.embed_dim;
+}
+
+void Attention::PrepareProjections(DType products, bool by_blocks) {
+  if (by_blocks) {
+    const auto lay_out = [&](const at::Tensor& projection, const at::Tensor& bias) {
+      return LengthWeights(projection.unsqueeze(0), bias.view({1, -1}), products);
+    };
+    e_blocks_ = lay_out(e_proj_weight_, bias_e_);
+    f_blocks_ = lay_out(f_proj_weight_.defined() ? f_proj_weight_ : e_proj_weight_, bias_f_);
+  }
+  for (at::Tensor* projection : {&e_proj_weight_, &f_proj_weight_}) {
+    if (by_blocks) projection->reset();
+    if (projection->defined()) *projection = WithAlignedRows(projection->t().contiguous());
+  }
 }
 
 void Attention::ShareOut() {

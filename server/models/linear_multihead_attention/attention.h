@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "attention/blocks/block_slots.h"
 #include "attention/rows/placed_layout.h"
 #include "models/config/params.h"
 #include "models/network/layers.h"
@@ -63,13 +64,28 @@ class Attention {
 
   explicit Attention(const AttentionOptions& options);
 
-  void Declare(const Scope& scope);
+  // With `by_blocks` it is for AddByBlocks() where its weights are packed, and else for the others.
+  void Declare(const Scope& scope, bool by_blocks = false);
 
   Projected Project(const Inputs& inputs) const;
   at::Tensor Attend(const Projected& projected, const PlacedLayout& layout) const;
   at::Tensor Forward(const Inputs& inputs) const { return Attend(Project(inputs), inputs.layout); }
   // Returns the weights that the slots get, averaged over the heads: [rows, slots].
   at::Tensor Weights(const Projected& projected, const PlacedLayout& layout) const;
+
+  // Holds rows of a batch: values are made of them as they are, queries and keys with positions.
+  struct Side {
+    NormedRows rows;  // [rows, embed_dim]
+    const PlacedLayout& layout;
+    at::Tensor position{};      // [rows, embed_dim]; undefined: zeros
+    at::Tensor padding_mask{};  // [rows], true: this row is no key; undefined: all are
+  };
+
+  // Adds the attention of x to its source to the target, and calls `then` for each block of x's
+  // rows. All three may be the same rows. REQUIRES: WorksByBlocks().
+  void AddByBlocks(const at::Tensor& target, const Side& x, const Side& source,
+                   const BlockStep& then) const;
+  bool WorksByBlocks() const { return e_blocks_.defined(); }
 
   // Counts additions and multiplications for one sequence of `queries` rows and `keys` rows of
   // keys.
@@ -82,6 +98,12 @@ class Attention {
   // proj_k]. Overwrites `rows`.
   at::Tensor ToSlots(at::Tensor& rows, const Inputs& inputs, const at::Tensor& projection,
                      const at::Tensor& bias, const at::Tensor& last_row) const;
+  // Says whether blocks of rows can do what the options ask for.
+  bool TakesBlocks() const;
+  // Lays E and F out for blocks of rows, or else for rows as a tensor.
+  void PrepareProjections(DType products, bool by_blocks);
+  // Makes slots of the rows of one sequence of the source.
+  void ProjectSource(const Side& source, size_t sequence, BlockSlots& slots) const;
 
   AttentionOptions options_;
   bool one_in_proj_;                          // one in_proj_weight for q, k and v
@@ -89,6 +111,7 @@ class Attention {
   Linear query_, key_, value_;
   at::Tensor e_proj_weight_, f_proj_weight_;  // once loaded [seq_len, proj_k]
   at::Tensor bias_e_, bias_f_, bias_k_, bias_v_;
+  LengthWeights e_blocks_, f_blocks_;  // in place of E and F
   Linear out_proj_;
 };
 

@@ -82,8 +82,9 @@ class EncoderLayerNetwork : public Network {
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<LayerPass>([this, batch = std::move(batch)] {
       const PlacedLayout layout = ComputedLayout(batch.axes.at('n'), batch.padding);
-      return layer_.Forward(batch["src"],
-                            {layout, batch.Find("pos"), batch.Find("src_key_padding_mask")});
+      at::Tensor rows = batch["src"].clone();
+      layer_.Apply(rows, {layout, batch.Find("pos"), batch.Find("src_key_padding_mask")});
+      return rows;
     });
   }
 
@@ -123,9 +124,11 @@ class DecoderLayerNetwork : public Network {
     return std::make_unique<LayerPass>([this, batch = std::move(batch)] {
       const PlacedLayout queries = ComputedLayout(batch.axes.at('q'), batch.padding);
       const PlacedLayout source = ComputedLayout(batch.axes.at('n'), batch.padding);
-      return layer_.Forward(
-          batch["tgt"], {queries, batch.Find("query_pos"), batch.Find("tgt_key_padding_mask")},
-          batch["memory"], {source, batch.Find("pos"), batch.Find("memory_key_padding_mask")});
+      at::Tensor rows = batch["tgt"].clone();
+      layer_.Apply(rows, {queries, batch.Find("query_pos"), batch.Find("tgt_key_padding_mask")},
+                   batch["memory"],
+                   {source, batch.Find("pos"), batch.Find("memory_key_padding_mask")});
+      return rows;
     });
   }
 
@@ -223,18 +226,18 @@ class TransformerNetwork::TransformerPass : public Pass {
         query_layout_(ComputedLayout(batch.axes.at('q'), batch.padding)),
         source_{source_layout_, batch["pos_embed"], batch.Find("mask")},
         queries_{query_layout_, batch["query_embed"]},
-        memory_(batch["src"]),
+        memory_(batch["src"].clone()),
         tgt_(at::zeros_like(batch["query_embed"])) {}
 
   bool Step() override {
     const size_t encoders = network_.encoder_.size();
     if (step_ < encoders) {
-      memory_ = network_.encoder_[step_].Forward(memory_, source_);
+      network_.encoder_[step_].Apply(memory_, source_);
       const bool last = step_ + 1 == encoders;
       if (last && network_.options_.layer.normalize_before)
         memory_ = network_.encoder_norm_(memory_);
     } else {
-      tgt_ = network_.decoder_[step_ - encoders].Forward(tgt_, queries_, memory_, source_);
+      network_.decoder_[step_ - encoders].Apply(tgt_, queries_, memory_, source_);
       const bool last = step_ + 1 == encoders + network_.decoder_.size();
       if (last || network_.options_.return_intermediate) {
         hs_.push_back(network_.decoder_norm_(tgt_));

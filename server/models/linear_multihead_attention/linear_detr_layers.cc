@@ -1,5 +1,6 @@
 #include "models/linear_multihead_attention/linear_detr_layers.h"
 
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::linear_multihead_attention {
@@ -17,6 +18,15 @@ at::Tensor FeedForwardResidual(bool normalize_before, const LayerNorm& norm, con
                                const FeedForward& feed_forward) {
   feed_forward.AddTo(x, x, normalize_before ? &norm : nullptr);
   return normalize_before ? x : norm(x);
+}
+
+// Does the same after attention, block by block, to rows that lack its norm yet. `norm` is the
+// feed-forward's.
+BlockStep FeedForwardStep(bool normalize_before, const at::Tensor& rows,
+                          const LayerNorm& attention_norm, const FeedForward& feed_forward,
+                          const LayerNorm& norm) {
+  return normalize_before ? feed_forward.Step(rows, rows, &norm)
+                          : feed_forward.PostNormStep(rows, attention_norm, norm);
 }
 
 // Computes the attention of rows among themselves.
@@ -77,7 +87,7 @@ DetrEncoderLayer::DetrEncoderLayer(const DetrOptions& options)
       norm2_(options.d_model) {}
 
 void DetrEncoderLayer::Declare(const Scope& scope) {
-  self_attn_.Declare(scope / "self_attn");
+  self_attn_.Declare(scope / "self_attn", /*by_blocks=*/true);
   feed_forward_.Declare(scope, "linear1", "linear2");
   norm1_.Declare(scope / "norm1");
   norm2_.Declare(scope / "norm2");
@@ -88,11 +98,18 @@ double DetrEncoderLayer::Flops(int64_t length) const {
          static_cast<double>(feed_forward_.Flops()) * static_cast<double>(length);
 }
 
-at::Tensor DetrEncoderLayer::Forward(const at::Tensor& src, const DetrRows& rows) const {
+void DetrEncoderLayer::Apply(at::Tensor& src, const DetrRows& rows) const {
+  if (!self_attn_.WorksByBlocks() || !feed_forward_.packed()) return ApplyToTensors(src, rows);
+  const Attention::Side side = rows.Side(src, normalize_before_ ? &norm1_ : nullptr);
+  self_attn_.AddByBlocks(src, side, side,
+                         FeedForwardStep(normalize_before_, src, norm1_, feed_forward_, norm2_));
+}
+
+void DetrEncoderLayer::ApplyToTensors(at::Tensor& src, const DetrRows& rows) const {
   const at::Tensor attended = Residual(normalize_before_, norm1_, src, [&](const at::Tensor& x) {
     return SelfAttention(self_attn_, x, rows);
   });
-  return FeedForwardResidual(normalize_before_, norm2_, attended, feed_forward_);
+  src = FeedForwardResidual(normalize_before_, norm2_, attended, feed_forward_);
 }
 
 DetrDecoderLayer::DetrDecoderLayer(const DetrOptions& options)
@@ -105,8 +122,8 @@ DetrDecoderLayer::DetrDecoderLayer(const DetrOptions& options)
       norm3_(options.d_model) {}
 
 void DetrDecoderLayer::Declare(const Scope& scope) {
-  self_attn_.Declare(scope / "self_attn");
-  multihead_attn_.Declare(scope / "multihead_attn");
+  self_attn_.Declare(scope / "self_attn", /*by_blocks=*/true);
+  multihead_attn_.Declare(scope / "multihead_attn", /*by_blocks=*/true);
   feed_forward_.Declare(scope, "linear1", "linear2");
   norm1_.Declare(scope / "norm1");
   norm2_.Declare(scope / "norm2");
@@ -118,8 +135,29 @@ double DetrDecoderLayer::Flops(int64_t queries, int64_t length) const {
          static_cast<double>(feed_forward_.Flops()) * static_cast<double>(queries);
 }
 
-at::Tensor DetrDecoderLayer::Forward(const at::Tensor& tgt, const DetrRows& rows,
-                                     const at::Tensor& memory, const DetrRows& memory_rows) const {
+void DetrDecoderLayer::Apply(at::Tensor& tgt, const DetrRows& rows, const at::Tensor& memory,
+                             const DetrRows& memory_rows) const {
+  if (!self_attn_.WorksByBlocks() || !feed_forward_.packed()) {
+    return ApplyToTensors(tgt, rows, memory, memory_rows);
+  }
+  const auto side = [&](const LayerNorm& norm) {
+    return rows.Side(tgt, normalize_before_ ? &norm : nullptr);
+  };
+  BlockStep norm1;
+  if (!normalize_before_) {
+    norm1.apply = [&](int64_t row, int64_t count, float*) {
+      const RowBlock block = BlockOf(tgt, row);
+      norm1_.Set(block, block, count);
+    };
+  }
+  self_attn_.AddByBlocks(tgt, side(norm1_), side(norm1_), norm1);
+  multihead_attn_.AddByBlocks(
+      tgt, side(norm2_), memory_rows.Side(memory),
+      FeedForwardStep(normalize_before_, tgt, norm2_, feed_forward_, norm3_));
+}
+
+void DetrDecoderLayer::ApplyToTensors(at::Tensor& tgt, const DetrRows& rows,
+                                      const at::Tensor& memory, const DetrRows& memory_rows) const {
   const at::Tensor related = Residual(normalize_before_, norm1_, tgt, [&](const at::Tensor& x) {
     return SelfAttention(self_attn_, x, rows);
   });
@@ -132,7 +170,7 @@ at::Tensor DetrDecoderLayer::Forward(const at::Tensor& tgt, const DetrRows& rows
                                         .key_layout = memory_rows.layout,
                                         .key_padding_mask = memory_rows.padding_mask});
       });
-  return FeedForwardResidual(normalize_before_, norm3_, informed, feed_forward_);
+  tgt = FeedForwardResidual(normalize_before_, norm3_, informed, feed_forward_);
 }
 
 }  // namespace linserve::linear_multihead_attention

@@ -40,6 +40,10 @@ struct DetrRows {
   at::Tensor padding_mask{};  // [rows], true: this row is no key
 
   at::Tensor WithPosition(const at::Tensor& rows) const;
+  // Views rows through their norm, or without one.
+  Attention::Side Side(const at::Tensor& rows, const LayerNorm* norm = nullptr) const {
+    return {{rows, norm}, layout, position, padding_mask};
+  }
 };
 
 class DetrEncoderLayer {
@@ -49,9 +53,12 @@ class DetrEncoderLayer {
   void Declare(const Scope& scope);
   double Flops(int64_t length) const;
 
-  at::Tensor Forward(const at::Tensor& src, const DetrRows& rows) const;
+  // Applies it to rows [rows, d_model] in place.
+  void Apply(at::Tensor& src, const DetrRows& rows) const;
 
  private:
+  void ApplyToTensors(at::Tensor& src, const DetrRows& rows) const;
+
   bool normalize_before_;
   Attention self_attn_;
   FeedForward feed_forward_;
@@ -65,10 +72,14 @@ class DetrDecoderLayer {
   void Declare(const Scope& scope);
   double Flops(int64_t queries, int64_t length) const;
 
-  at::Tensor Forward(const at::Tensor& tgt, const DetrRows& rows, const at::Tensor& memory,
-                     const DetrRows& memory_rows) const;
+  // Applies it to rows [rows, d_model] in place.
+  void Apply(at::Tensor& tgt, const DetrRows& rows, const at::Tensor& memory,
+             const DetrRows& memory_rows) const;
 
  private:
+  void ApplyToTensors(at::Tensor& tgt, const DetrRows& rows, const at::Tensor& memory,
+                      const DetrRows& memory_rows) const;
+
   bool normalize_before_;
   Attention self_attn_, multihead_attn_;
   FeedForward feed_forward_;

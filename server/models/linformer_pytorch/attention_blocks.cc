@@ -7,19 +7,6 @@
 
 // This part of MultiHeadAttention computes block by block.
 namespace linserve::linformer_pytorch {
-namespace {
-
-// Sets rows that the mask hides to zeros. `hidden` is undefined where none is.
-void Hide(const at::Tensor& hidden, int64_t first, int64_t count, int64_t width,
-          const RowBlock& rows) {
-  if (!hidden.defined()) return;
-  const bool* mask = hidden.const_data_ptr<bool>() + first;
-  for (int64_t i = 0; i < count; ++i) {
-    if (mask[i]) std::fill_n(rows.Rows(i).data, width, 0.0F);
-  }
-}
-
-}  // namespace
 
 void MultiHeadAttention::ProjectSource(const AttentionInput& input, size_t sequence,
                                        BlockSlots& slots) const {
@@ -31,7 +18,7 @@ void MultiHeadAttention::ProjectSource(const AttentionInput& input, size_t seque
   if (LengthFirst(/*sequences=*/1, length)) {
     const auto copy = [&](int64_t row, int64_t count, const RowBlock& out, float*) {
       NormedRows{input.source}.Copy(start + row, count, out);
-      Hide(input.hidden_source, start + row, count, options_.width, out);
+      HideRows(input.hidden_source, start + row, count, options_.width, out);
     };
     const auto to_keys = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
       packed_k_.Multiply(rows, count, out, /*add=*/false);
@@ -45,7 +32,7 @@ void MultiHeadAttention::ProjectSource(const AttentionInput& input, size_t seque
     const RowBlock rows = BlockOf(input.source, start + row);
     packed_k_.Multiply(rows, count, out, /*add=*/false);
     packed_v_.Multiply(rows, count, out.Columns(inner), /*add=*/false);
-    Hide(input.hidden_source, start + row, count, 2 * inner, out);
+    HideRows(input.hidden_source, start + row, count, 2 * inner, out);
   });
 }
 
@@ -67,7 +54,7 @@ void MultiHeadAttention::AddByBlocks(const at::Tensor& target, const AttentionIn
                       float* rest = attended.Rows(kBlockRows).data;
                       packed_q_.Multiply(BlockOf(input.queries, row), count, queries,
                                          /*add=*/false);
-                      Hide(input.hidden_queries, row, count, inner, queries);
+                      HideRows(input.hidden_queries, row, count, inner, queries);
                       slots.Attend(queries, begin, count, attended, rest);
                       AddOutput(BlockOf(target, row), attended, count, rest);
                       if (then.apply) then.apply(row, count, scratch);

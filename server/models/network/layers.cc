@@ -266,6 +266,17 @@ BlockStep FeedForward::Step(const at::Tensor& target, const at::Tensor& x,
           }};
 }
 
+BlockStep FeedForward::PostNormStep(const at::Tensor& rows, const LayerNorm& before,
+                                    const LayerNorm& after) const {
+  return {ScratchElements(),
+          [this, rows, &before, &after](int64_t row, int64_t count, float* scratch) {
+            const RowBlock block = BlockOf(rows, row);
+            before.Set(block, block, count);
+            Add(block, block, count, nullptr, scratch);
+            after.Set(block, block, count);
+          }};
+}
+
 int64_t FeedForward::ScratchElements() const {
   return kBlockRows * (w1.inputs + OddLines(w1.outputs));
 }

@@ -141,10 +141,13 @@ struct FeedForward {
   void AddWithoutBias(const at::Tensor& target, const NormedRows& x) const;
   int64_t Flops() const { return w1.Flops() + w2.Flops(); }
 
-  // These three need packed() layers. Step() and Add() then compute block by block; Add() takes one
-  // block, with ScratchElements() of scratch.
+  // These need packed() layers. Step(), PostNormStep() and Add() then compute block by block; Add()
+  // takes one block, with ScratchElements() of scratch.
   bool packed() const { return w1.packed && w2.packed; }
   BlockStep Step(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
+  // Makes y = before(rows), and rows = after(y + the result for y).
+  BlockStep PostNormStep(const at::Tensor& rows, const LayerNorm& before,
+                         const LayerNorm& after) const;
   int64_t ScratchElements() const;
   void Add(const RowBlock& target, const RowBlock& x, int64_t count, const LayerNorm* norm,
            float* scratch) const;

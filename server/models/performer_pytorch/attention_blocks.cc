@@ -48,7 +48,8 @@ void Attention::WithGlobalAttention(const All& all, const Causal& causal) const 
     BlockCausalAttention attention(heads, width, kDivisor);
     causal(attention);
   } else if (is_softmaxed()) {
-    BlockLinearAttention attention(heads, width, std::sqrt(static_cast<double>(width)));
+    BlockLinearAttention attention({.heads = heads, .dim_head = width},
+                                   std::sqrt(static_cast<double>(width)));
     all(attention);
   } else if (causal_) {
     StabilizedCausalAttention attention(heads, width, block_features_, kAdded);

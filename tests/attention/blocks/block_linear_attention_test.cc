@@ -33,7 +33,7 @@ at::Tensor Global(const Sequence& sequence, int64_t slice) {
   const at::Tensor queries = sequence.queries.clone();
   const at::Tensor keys = sequence.keys.clone();
   const at::Tensor out = at::empty_like(queries);
-  BlockLinearAttention attention(kBlockHeads, kBlockWidth);
+  BlockLinearAttention attention({.heads = kBlockHeads, .dim_head = kBlockWidth});
   attention.Begin();
   for (int64_t row = 0; row < sequence.length(); row += slice) {
     attention.Add(BlockOf(keys, row), BlockOf(sequence.values, row),

@@ -61,7 +61,9 @@ at::Tensor DetrReference::Attention(const std::string& name, const at::Tensor& q
   };
   const at::Tensor q = in(query, 0) / std::sqrt(static_cast<double>(dim_head));
   const at::Tensor k = project(in(key, 1), "e_proj_weight", "bias_e");
-  const at::Tensor v = project(in(value, 2), "f_proj_weight", "bias_f");
+  // With layerwise sharing E is F.
+  const bool shared = !weights_.contains(prefix_ + name + ".f_proj_weight");
+  const at::Tensor v = project(in(value, 2), shared ? "e_proj_weight" : "f_proj_weight", "bias_f");
   std::vector<at::Tensor> heads;
   for (int64_t head = 0; head < options_.nhead; ++head) {
     const auto part = [&](const at::Tensor& all) {

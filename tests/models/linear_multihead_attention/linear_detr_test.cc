@@ -95,6 +95,29 @@ TEST_F(LinearDetrTest, ComputesWhatItsRestatementDoesInEveryPadding) {
   }
 }
 
+TEST_F(LinearDetrTest, ComputesManyBlocksOfRowsAsItsRestatementDoes) {
+  for (const DetrVariant& variant : DetrVariants()) {
+    for (const char* sharing : {"none", "layerwise"}) {
+      const std::string directory = Directory(
+          "Transformer", R"({"d_model": 16, "nhead": 4, "dim_feedforward": 20, "proj_k": 37,
+                             "seq_len": 700, "num_queries": 300, "num_encoder_layers": 1,
+                             "num_decoder_layers": 2, "param_sharing": ")" +
+                             std::string(sharing) + '"' + variant.params + "}");
+      const TensorMap weights = ReadWeights(directory);
+      const std::vector<Item> items = {Image(700, 300, true), Image(129, 1, false),
+                                       Image(Any(256, 700), Any(128, 300), true)};
+      const auto outputs = Compute(*Load(directory), {items[0], items[2]});
+      const auto alone = Compute(*Load(directory), {items[1]});
+      for (const auto& [item, output] :
+           {std::pair(0, outputs[0]), std::pair(2, outputs[1]), std::pair(1, alone[0])}) {
+        const DetrResult expected = DetrTransformer(weights, variant.options, 1, 2, items[item]);
+        EXPECT_LT(ScaledDifference(output.at("hs"), expected.hs[1]), kTolerance) << sharing;
+        EXPECT_LT(ScaledDifference(output.at("memory"), expected.memory), kTolerance) << sharing;
+      }
+    }
+  }
+}
+
 TEST_F(LinearDetrTest, ReturnsEveryDecoderLayerIfAsked) {
   const std::string directory =
       Directory("Transformer", Whole(R"(, "return_intermediate_dec": true)"));
@@ -253,24 +276,31 @@ TEST_F(LinearDetrTest, HasTheParametersOfDetrAndItsProjections) {
   EXPECT_NEAR(report->flops_per_token * 100 / by_hand, 1, 0.05);
 }
 
-TEST_F(LinearDetrTest, ComputesInBfloat16CloseToFloat32) {
-  SKIP_WITHOUT_TYPE("bf16");
-  for (const char* more : {"", R"(, "normalize_before": true)"}) {
-    const std::string directory =
-        Init("linear_detr.Transformer",
-             R"({"d_model": 64, "nhead": 4, "dim_feedforward": 128, "proj_k": 16, "seq_len": 24,
-                 "num_encoder_layers": 2, "num_decoder_layers": 2, "num_queries": 9)" +
-                 std::string(more) + "}");
-    ModelLoadOptions options;
-    options.dtype = "bf16";
-    Item item = Image(kDetrLength, kDetrQueries, true);
-    item.inputs["src"] = RandomFloats({kDetrLength, 64});
-    item.inputs["pos_embed"] = RandomFloats({kDetrLength, 64});
-    item.inputs["query_embed"] = RandomFloats({kDetrQueries, 64});
-    const TensorMap exact = Compute(*Load(directory), {item})[0];
-    const TensorMap rounded = Compute(*Load(directory, options), {item})[0];
-    EXPECT_GE(SmallestCosine(exact.at("hs"), rounded.at("hs")), 0.999);
-    EXPECT_GE(SmallestCosine(exact.at("memory"), rounded.at("memory")), 0.999);
+TEST_F(LinearDetrTest, ComputesInOtherTypesCloseToFloat32) {
+  for (const std::string& type : TypesOfCpu()) {
+    if (type == "f32") continue;
+    for (const char* more : {"", R"(, "normalize_before": true)"}) {
+      const std::string directory =
+          Init("linear_detr.Transformer",
+               R"({"d_model": 64, "nhead": 4, "dim_feedforward": 128, "proj_k": 16, "seq_len": 300,
+                   "num_encoder_layers": 2, "num_decoder_layers": 2, "num_queries": 150)" +
+                   std::string(more) + "}");
+      const auto exact = Load(directory);
+      const auto rounded = Load(directory, {.dtype = type});
+      for (const auto& [length, queries] :
+           {std::pair(1, 1), std::pair(24, 9), std::pair(300, 150)}) {
+        Item item = Image(length, queries, true);
+        item.inputs["src"] = RandomFloats({length, 64});
+        item.inputs["pos_embed"] = RandomFloats({length, 64});
+        item.inputs["query_embed"] = RandomFloats({queries, 64});
+        const TensorMap expected = Compute(*exact, {item})[0];
+        const TensorMap outputs = Compute(*rounded, {item})[0];
+        const double least = type == "int8" ? 0.99 : 0.999;
+        EXPECT_GE(SmallestCosine(expected.at("hs"), outputs.at("hs")), least) << length << type;
+        EXPECT_GE(SmallestCosine(expected.at("memory"), outputs.at("memory")), least)
+            << length << type;
+      }
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-#include "models/linear_attention_transformer/image_convolution.h"
+#include "models/linear_attention_transformer/images/image_convolution.h"
 
 #include <algorithm>
 
@@ -10,9 +10,19 @@ Stripe Stripe::Widened(int64_t halo, int64_t positions) const {
   return {std::max<int64_t>(begin - halo, 0), std::min(end + halo, positions)};
 }
 
-void ImageConvolution::Declare(const Scope& scope) {
+void ImageConvolution::Declare(const Scope& scope, double scale) {
   scope.Declare("weight", weight, {outputs, inputs, kernel_size, kernel_size}, Init::kUniform);
   scope.Declare("bias", bias, {outputs}, Init::kZeros);
+  if (kernel_size > 1) return;
+  scope.Packs(weight);
+  scope.AfterLoading([this, scale](DType products) {
+    if (!weight.is_cpu()) return;
+    of_pixels.weight = weight.view({outputs, inputs}) * scale;
+    of_pixels.bias = bias * scale;
+    of_pixels.Pack(products);
+    weight.reset();
+    bias.reset();
+  });
 }
 
 at::Tensor ImageConvolution::operator()(const at::Tensor& image, int64_t axis, Stripe held,

@@ -1,12 +1,14 @@
-#include "models/linear_attention_transformer/image_linear_attention.h"
+#include "models/linear_attention_transformer/images/image_linear_attention.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "attention/linear/image_attention.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
-#include "models/linear_attention_transformer/image_convolution.h"
+#include "models/linear_attention_transformer/images/image_blocks.h"
+#include "models/linear_attention_transformer/images/image_convolution.h"
 
 namespace linserve::linear_attention_transformer {
 namespace {
@@ -66,8 +68,8 @@ class ImageLinearAttention {
         to_out_(options.heads * options.value_dim, options.chan_out, options.kernel_size) {}
 
   void Declare(const Scope& scope) {
-    to_q_.Declare(scope / "to_q");
-    to_k_.Declare(scope / "to_k");
+    to_q_.Declare(scope / "to_q", scale_);
+    to_k_.Declare(scope / "to_k", scale_);
     to_v_.Declare(scope / "to_v");
     to_out_.Declare(scope / "to_out");
   }
@@ -88,6 +90,7 @@ class ImageLinearAttention {
   // Takes images [images, chan, height, width] and, if defined, their contexts [images, chan,
   // pixels], and writes `result` [images, chan_out, height, width].
   void Forward(const at::Tensor& x, const at::Tensor& contexts, at::Tensor result) const {
+    if (to_q_.of_pixels.packed) return ForwardByBlocks(x, contexts, result);
     const Images images(x);
     ImageContext context;
     AddKeys(images, scale_, context);
@@ -102,6 +105,28 @@ class ImageLinearAttention {
   }
 
  private:
+  // Images that give each thread less than a block are computed side by side.
+  void ForwardByBlocks(const at::Tensor& x, const at::Tensor& contexts,
+                       const at::Tensor& result) const {
+    const ImageByBlocks blocks{.to_q = to_q_.of_pixels,
+                               .to_k = to_k_.of_pixels,
+                               .to_v = to_v_.of_pixels,
+                               .to_out = to_out_.of_pixels,
+                               .heads = options_.heads,
+                               .scale = scale_,
+                               .softmax_queries = options_.norm_queries};
+    const auto compute = [&](int64_t image, float*) {
+      const auto pixels = [&](const at::Tensor& all) {
+        return all.defined() ? all.select(0, image).flatten(1) : all;
+      };
+      blocks.Compute(pixels(x), pixels(contexts), pixels(result));
+    };
+    if (x.size(2) * x.size(3) <= kBlockRows * BlockThreads()) {
+      return ForSideBySide(0, x.size(0), 0, compute);
+    }
+    for (int64_t image = 0; image < x.size(0); ++image) compute(image, nullptr);
+  }
+
   template <typename Function>
   void ForEachStripe(const Images& images, const Function& function) const {
     const int64_t size = std::max<int64_t>(1, PixelsAtOnce() / images.across());

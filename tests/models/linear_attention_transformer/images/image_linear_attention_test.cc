@@ -137,6 +137,28 @@ TEST_F(ImageLinearAttentionTest, ComputesLargeImagesInStripesWithTheSameResult) 
   }
 }
 
+TEST_F(ImageLinearAttentionTest, ComputesInOtherTypesCloseToFloat32) {
+  for (const std::string& type : TypesOfCpu()) {
+    if (type == "f32") continue;
+    for (const bool norm_queries : {true, false}) {
+      const ImageOptions options{
+          .chan = 48, .chan_out = 32, .key_dim = 16, .value_dim = 24, .norm_queries = norm_queries};
+      const std::string directory = Directory(options.Json());
+      const auto exact = Load(directory);
+      const auto rounded = Load(directory, {.dtype = type});
+      for (const auto& [height, width] : {std::pair(1, 1), std::pair(9, 7), std::pair(31, 20)}) {
+        Item item = Image(options, height, width);
+        item.inputs["context"] = RandomFloats({options.chan, 40});
+        const auto pixels = [&](Model& model) {
+          return FromAten(ToAten(Compute(model, {item})[0].at("y")).flatten(1).t().contiguous());
+        };
+        EXPECT_GE(SmallestCosine(pixels(*exact), pixels(*rounded)), type == "int8" ? 0.99 : 0.999)
+            << height << "x" << width << " in " << type;
+      }
+    }
+  }
+}
+
 TEST_F(ImageLinearAttentionTest, AManyImageBatchEqualsItsImages) {
   const ImageOptions options{.key_dim = 32, .value_dim = 32, .heads = 64};
   auto model = Load(Directory(options.Json()));
