@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/threads/mutex.h"
@@ -30,9 +32,10 @@ std::string_view Name(ModelState state) { return kStates[static_cast<size_t>(sta
 
 struct ModelMetrics::Handles {
   Handles(const std::string& name, int64_t version)
-      : make(registry, {{"model", name}, {"version", std::to_string(version)}}) {}
+      : labels{{"model", name}, {"version", std::to_string(version)}}, make(registry, labels) {}
 
   prometheus::Registry registry;
+  const prometheus::Labels labels;
   Instruments make;
   Mutex state_mutex;
   Mutex delay_mutex;
@@ -271,7 +274,11 @@ void ModelMetrics::ComputeTime(ComputePhase phase, std::chrono::nanoseconds time
 }
 
 std::vector<prometheus::MetricFamily> ModelMetrics::Collect() const {
-  return handles_->registry.Collect();
+  std::vector<prometheus::MetricFamily> families = handles_->registry.Collect();
+  std::vector<prometheus::MetricFamily> more =
+      TritonMetrics(statistics_.Read(), handles_->queue_requests.Value(), handles_->labels);
+  std::move(more.begin(), more.end(), std::back_inserter(families));
+  return families;
 }
 
 std::shared_ptr<ModelMetrics> MakeModelMetrics(const std::string& name, int64_t version) {

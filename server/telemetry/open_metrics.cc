@@ -104,17 +104,19 @@ void AddHistogram(const std::string& name, const ClientMetric& metric,
 std::string ToOpenMetrics(const std::vector<MetricFamily>& families, const Exemplars& exemplars) {
   std::string text;
   for (const MetricFamily& family : families) {
-    const bool counter = family.type == MetricType::Counter;
+    const bool counts = family.type == MetricType::Counter;
+    // A counter has this ending here. One of another name has no type, lest it lose that name.
+    const bool counter = counts && family.name.ends_with(kTotal);
     std::string name = family.name;
-    if (counter && name.ends_with(kTotal)) name.erase(name.size() - kTotal.size());
-    text += "# TYPE " + name + " " + TypeOf(family.type) + "\n";
+    if (counter) name.erase(name.size() - kTotal.size());
+    text += "# TYPE " + name + " " + (counts && !counter ? "unknown" : TypeOf(family.type)) + "\n";
     text += "# HELP " + name + " " + Escaped(family.help) + "\n";
     for (const ClientMetric& metric : family.metric) {
       if (family.type == MetricType::Histogram) {
         AddHistogram(name, metric, ExemplarsOf(exemplars, name, metric), text);
         continue;
       }
-      const double value = counter ? metric.counter.value : metric.gauge.value;
+      const double value = counts ? metric.counter.value : metric.gauge.value;
       text += name;
       if (counter) text += kTotal;
       text += LabelsOf(metric) + " " + Number(value) + "\n";

@@ -21,8 +21,7 @@ class RequestsOfModel {
   explicit RequestsOfModel(const Instruments& make)
       : finished_(make.Counters("linserve_requests_total",
                                 "Finished requests, by gRPC status code.", "code", kCodes)),
-        duration_(make.Histogram(kDuration, "Time in the server of a request that was OK.",
-                                 TimeBuckets())) {}
+        duration_(make, kDuration, "Time in the server of a request that was OK.", TimeBuckets()) {}
 
   void Finished(int code, double seconds, const std::string& trace_id) {
     OfCode(finished_, code).Increment();
@@ -49,7 +48,7 @@ class RequestsOfModel {
   }
 
   const std::array<prometheus::Counter*, kCodes.size()> finished_;
-  prometheus::Histogram& duration_;
+  LaterHistogram duration_;
   Mutex mutex_;
   std::vector<Exemplar> last_ ABSL_GUARDED_BY(mutex_);  // empty: none was traced
 };
@@ -62,18 +61,22 @@ struct RpcMetrics::Handles {
   ByLabel<RequestsOfModel> requests{[this](const std::string& model) {
     return std::make_unique<RequestsOfModel>(make.Of({{"model", model}}));
   }};
-  prometheus::Histogram& first_response =
-      make.Histogram("linserve_first_response_seconds",
-                     "From a request's start to its first result.", TimeBuckets());
-  prometheus::Histogram& send_duration = make.Histogram(
-      "linserve_send_duration_seconds",
-      "Time of writing one message, waiting for its reader included.", TimeBuckets());
-  std::array<prometheus::Histogram*, 2> message_bytes =
-      make.Histograms("linserve_grpc_message_bytes", "Size of a gRPC message.",
-                      GeometricBuckets(64, 4, kGiB), "direction", kDirections);
+  LaterHistogram first_response{make, "linserve_first_response_seconds",
+                                "From a request's start to its first result.", TimeBuckets()};
+  LaterHistogram send_duration{make, "linserve_send_duration_seconds",
+                               "Time of writing one message, waiting for its reader included.",
+                               TimeBuckets()};
+  std::array<LaterHistogram, kDirections.size()> message_bytes = {BytesOf(kDirections[0]),
+                                                                  BytesOf(kDirections[1])};
   prometheus::Gauge& in_flight =
       make.Gauge("linserve_in_flight_requests", "Requests that have started and not finished.");
   prometheus::Gauge& open_streams = make.Gauge("linserve_open_streams", "Streams that are open.");
+
+ private:
+  LaterHistogram BytesOf(std::string_view direction) const {
+    return LaterHistogram(make, "linserve_grpc_message_bytes", "Size of a gRPC message.",
+                          GeometricBuckets(64, 4, kGiB), {{"direction", std::string(direction)}});
+  }
 };
 
 RpcMetrics::RpcMetrics(std::string rpc, std::unique_ptr<Handles> handles)
@@ -97,7 +100,7 @@ void RpcMetrics::Sent(std::chrono::nanoseconds time) {
 }
 
 void RpcMetrics::Message(Direction direction, size_t bytes) {
-  At(handles_->message_bytes, direction).Observe(static_cast<double>(bytes));
+  handles_->message_bytes.at(static_cast<size_t>(direction)).Observe(static_cast<double>(bytes));
 }
 
 void RpcMetrics::AddExemplars(Exemplars& exemplars) const {

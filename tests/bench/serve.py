@@ -87,8 +87,9 @@ class Server:
     def responses(self):
         """The seconds from requests' arrival to the sending of their first answers, and how many they were."""
         metrics = urllib.request.urlopen(f"http://{self.http}/metrics").read().decode()
-        return [float(re.search(rf'linserve_first_response_seconds_{what}{{rpc="Embed"}} (\S+)', metrics)[1])
-                for what in ("sum", "count")]
+        found = (re.search(rf'linserve_first_response_seconds_{what}{{rpc="Embed"}} (\S+)', metrics)
+                 for what in ("sum", "count"))
+        return [float(match[1]) if match else 0.0 for match in found]
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -28,6 +28,16 @@ TEST(OpenMetrics, NamesCountersWithoutTheirEnding) {
             "# EOF\n");
 }
 
+TEST(OpenMetrics, KeepsTheNameOfACounterWithoutThatEnding) {
+  ClientMetric metric;
+  metric.counter.value = 3;
+  EXPECT_EQ(Text({"nv_inference_count", "Sequences.", MetricType::Counter, {metric}}),
+            "# TYPE nv_inference_count unknown\n"
+            "# HELP nv_inference_count Sequences.\n"
+            "nv_inference_count 3.0\n"
+            "# EOF\n");
+}
+
 TEST(OpenMetrics, WritesEachNumberInOneWay) {
   for (const auto& [value, text] : std::initializer_list<std::pair<double, std::string>>{
            {0, "0.0"},

@@ -78,7 +78,11 @@ TEST(Readme, ListsTheKeysOfTheLog) {
 
 TEST(Readme, ListsTheMetricsThatAreExportedWithTheirTypesAndLabels) {
   Metrics metrics({.version = "1", .commit = "c", .torch = "t"});
-  metrics.ForRpc("Embed");
+  RpcMetrics& rpc = metrics.ForRpc("Embed");
+  rpc.Message(Direction::kReceived, 1);
+  rpc.FirstResponse({});
+  rpc.Sent({});
+  rpc.Finished(0, {});
   metrics.ForModel("m", 1).SetLoaded({}, {}, "cpu", 1);
   metrics.Computed("me", 1);
   metrics.HttpReplied(200);

@@ -58,8 +58,11 @@ class OpenMetricsTest(unittest.TestCase):
             self.assertEqual(self.page(accept)[0], content, accept)
 
     def test_both_formats_hold_the_same_series(self):
+        def name(sample):  # the parser of texts gives counters the ending that Triton's do not have
+            return sample.name.removesuffix("_total") if sample.name.startswith("nv_") else sample.name
+
         def series(families):
-            return {(sample.name, frozenset((key, float(value) if key == "le" else value)
+            return {(name(sample), frozenset((key, float(value) if key == "le" else value)
                                             for key, value in sample.labels.items()))
                     for family in families for sample in family.samples}
         text = series(read_text(self.page()[1]))
@@ -69,7 +72,8 @@ class OpenMetricsTest(unittest.TestCase):
     def test_help_and_types_are_there(self):
         for family in read_open_metrics(self.page(ACCEPT)[1]):
             self.assertTrue(family.documentation, family.name)
-            self.assertIn(family.type, ("counter", "gauge", "histogram"), family.name)
+            triton = family.name.startswith("nv_")
+            self.assertIn(family.type, ("counter", "gauge", "unknown" if triton else "histogram"), family.name)
 
     def test_buckets_name_a_traced_request(self):
         families = {family.name: family for family in read_open_metrics(self.page(ACCEPT)[1])}
