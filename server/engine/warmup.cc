@@ -136,7 +136,7 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   const Signature& signature = model.info().signature;
   int64_t longest = 0;
   for (const LengthLimit& limit : signature.limits) longest = std::max(longest, limit.longest);
-  if (longest == 0) longest = policy.max_tokens;
+  if (longest == 0) longest = LengthWith(policy.max_tokens, signature);
   const int64_t limit = longest;
   longest = std::min(longest, LengthWith(kMostTried, signature));
   if (longest < limit) {

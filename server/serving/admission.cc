@@ -29,9 +29,11 @@ int64_t ResultsOf(const ModelInfo& info, const std::vector<absl::StatusOr<Item>>
 absl::Status NotFoundFor(const Caller& caller, const std::string& name, const absl::Status& fault,
                          const std::string& named_by) {
   std::string text(fault.message());
-  if (!caller.SeesAll() && !absl::IsUnavailable(fault)) {
-    text = name.empty() ? "no model was named, and there are several"
-                        : "model " + Quoted(name) + " is not found";
+  if (!caller.SeesAll() && name.empty()) {
+    text = absl::IsUnavailable(fault) ? "no model was named, and none is served at the moment"
+                                      : "no model was named, and there are several";
+  } else if (!caller.SeesAll() && !absl::IsUnavailable(fault)) {
+    text = "model " + Quoted(name) + " is not found";
   }
   if (!absl::IsInvalidArgument(fault)) return absl::Status(fault.code(), text);
   return OfParameter(absl::InvalidArgumentError(text + "; name one in " + named_by), "model");

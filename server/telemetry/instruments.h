@@ -64,8 +64,8 @@ class Instruments {
   prometheus::Labels labels_;
 };
 
-// Is a histogram whose series come with its first observation. Those of all calls that nobody makes
-// would be nine tenths of what is scraped. A rate over them misses one request at most.
+// Is a histogram whose series come with its first observation: those of all calls that nobody makes
+// would be nine tenths of what is scraped. A rate misses what comes before they are first scraped.
 class LaterHistogram {
  public:
   LaterHistogram(Instruments make, std::string name, std::string help, std::vector<double> buckets,
@@ -156,8 +156,8 @@ std::unique_ptr<RpcMetrics> MakeRpcMetrics(prometheus::Registry& registry, const
 // What the system does not tell is left out.
 std::vector<prometheus::MetricFamily> ProcessMetrics();
 
-// Returns the figures of a model under the names that Triton has for them (its docs/metrics.md), as
-// its users' dashboards and autoscalers ask for them.
+// Returns the figures of a model under the names that Triton has for them (its
+// docs/user_guide/metrics.md), as its users' dashboards and autoscalers ask for them.
 std::vector<prometheus::MetricFamily> TritonMetrics(const ModelFigures& figures, double queued,
                                                     const prometheus::Labels& labels);
 

@@ -105,7 +105,7 @@ std::string ToOpenMetrics(const std::vector<MetricFamily>& families, const Exemp
   std::string text;
   for (const MetricFamily& family : families) {
     const bool counts = family.type == MetricType::Counter;
-    // A counter has this ending here. One of another name has no type, lest it lose that name.
+    // A counter's series end in "_total" here. One with another name has no type, lest it change.
     const bool counter = counts && family.name.ends_with(kTotal);
     std::string name = family.name;
     if (counter) name.erase(name.size() - kTotal.size());

@@ -24,7 +24,9 @@ std::vector<prometheus::MetricFamily> TritonMetrics(const ModelFigures& figures,
   count("nv_inference_request_success", "Requests that succeeded.", figures.success.count);
   count("nv_inference_request_failure", "Requests that failed.", figures.fail.count)
       ->label.push_back({"reason", "OTHER"});
-  count("nv_inference_count", "Sequences of the requests that succeeded.", figures.inferences);
+  uint64_t computed = 0;
+  for (const auto& [sequences, passes] : figures.passes) computed += sequences * passes.infer.count;
+  count("nv_inference_count", "Sequences that were computed.", computed);
   count("nv_inference_exec_count", "Forward passes.", figures.executions);
   time("request", "Time of the requests that succeeded, in microseconds.", figures.success);
   time("queue", "Their time in the queue.", figures.queue);

@@ -201,6 +201,20 @@ TEST_F(RpcAccess, AnotherNameOfAModelTellsATokenNothingOfIt) {
   EXPECT_TRUE(client.GetModel("org/tokens").ok());
 }
 
+TEST_F(RpcAccess, WhoNamesNoModelIsNotToldOfTheOnlyOneThatIsGone) {
+  const std::string token = "the token of two others";
+  WriteAll(file_,
+           R"({"tokens": [{"name": "two", "models": ["a", "b"], "token": ")" + token + "\"}]}");
+  ModelRepository& repository = server().repository();
+  for (const int64_t version : {1, 2}) repository.Forget("tokens", version);
+  repository.Forget("late", 1);
+  repository.Withdraw("floats", 1, "a reason");
+  const auto embedded = ClientOf(token).Embed(CallOf("", {Tokens("a", {1})}));
+  EXPECT_THAT(embedded, IsStatus(StatusCode::kUnavailable,
+                                 "no model was named, and none is served at the moment"));
+  EXPECT_THAT(embedded.status().message(), testing::Not(testing::HasSubstr("floats")));
+}
+
 TEST_F(RpcAccess, ATokenDoesWhatItMayOnly) {
   EXPECT_THAT(ClientOf(kWatch).Embed(call_), IsStatus(StatusCode::kPermissionDenied, "compute"));
   const auto load = [&](const std::string& token) {

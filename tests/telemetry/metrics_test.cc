@@ -167,7 +167,7 @@ TEST_F(MetricsTest, HasTheFiguresOfAModelByTritonsNames) {
   };
   EXPECT_EQ(value("inference_request_success"), 1);
   EXPECT_EQ(scraped[R"(nv_inference_request_failure{model="m",version="3",reason="OTHER"})"], 1);
-  EXPECT_EQ(value("inference_count"), 4);
+  EXPECT_EQ(value("inference_count"), 4);  // of the pass
   EXPECT_EQ(value("inference_exec_count"), 1);
   EXPECT_EQ(value("inference_request_duration_us"), 120);
   EXPECT_EQ(value("inference_queue_duration_us"), 7);

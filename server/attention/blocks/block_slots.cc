@@ -60,6 +60,12 @@ LengthWeights::LengthWeights(const at::Tensor& matrices, at::Tensor bias, DType 
   }
 }
 
+LengthWeights LengthWeights::WithBias(const at::Tensor& bias) const {
+  LengthWeights other = *this;
+  other.bias_ = bias;
+  return other;
+}
+
 RowBlock LengthWeights::Block(int64_t matrix, int64_t row, int64_t slot, int64_t count,
                               float* scratch) const {
   return blocks_.defined() ? Packed(matrix, row).Rows(slot)

@@ -26,6 +26,9 @@ class LengthWeights {
   LengthWeights(const at::Tensor& matrices, at::Tensor bias, DType products,
                 int64_t most_packed = int64_t{4} << 20);
 
+  // Returns the same matrices, which share their memory, with another bias.
+  LengthWeights WithBias(const at::Tensor& bias) const;
+
   bool defined() const { return matrices_ > 0; }
   bool is_same(const LengthWeights& other) const {
     return blocks_.is_same(other.blocks_) && as_loaded_.is_same(other.as_loaded_);

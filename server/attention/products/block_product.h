@@ -24,8 +24,8 @@ bool HasBlockKernels();
 // Views the rows from `row` on. REQUIRES: F32 on the CPU, the last axis contiguous.
 RowBlock BlockOf(const at::Tensor& rows, int64_t row = 0);
 
-// Sets those of `count` rows to zeros that `hidden` says, BOOL by rows, the first one of which is
-// its row `first`; undefined: none.
+// Sets those of `count` rows to zeros whose hidden[first + i], BOOL, is true. An undefined `hidden`
+// hides none.
 void HideRows(const at::Tensor& hidden, int64_t first, int64_t count, int64_t width,
               const RowBlock& rows);
 

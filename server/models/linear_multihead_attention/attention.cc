@@ -108,7 +108,8 @@ void Attention::PrepareProjections(DType products, bool by_blocks) {
       return LengthWeights(projection.unsqueeze(0), bias.view({1, -1}), products);
     };
     e_blocks_ = lay_out(e_proj_weight_, bias_e_);
-    f_blocks_ = lay_out(f_proj_weight_.defined() ? f_proj_weight_ : e_proj_weight_, bias_f_);
+    f_blocks_ = f_proj_weight_.defined() ? lay_out(f_proj_weight_, bias_f_)
+                                         : e_blocks_.WithBias(bias_f_.view({1, -1}));
   }
   for (at::Tensor* projection : {&e_proj_weight_, &f_proj_weight_}) {
     if (by_blocks) projection->reset();

@@ -64,7 +64,8 @@ class Attention {
 
   explicit Attention(const AttentionOptions& options);
 
-  // With `by_blocks` it is for AddByBlocks() where its weights are packed, and else for the others.
+  // With `by_blocks` it is laid out for AddByBlocks(), which then is all that may be called, if
+  // WorksByBlocks() says so.
   void Declare(const Scope& scope, bool by_blocks = false);
 
   Projected Project(const Inputs& inputs) const;

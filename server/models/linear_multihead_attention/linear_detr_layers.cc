@@ -20,8 +20,8 @@ at::Tensor FeedForwardResidual(bool normalize_before, const LayerNorm& norm, con
   return normalize_before ? x : norm(x);
 }
 
-// Does the same after attention, block by block, to rows that lack its norm yet. `norm` is the
-// feed-forward's.
+// Returns what follows attention on each block of rows, to which that was added: its norm, if that
+// comes behind it, and the feed-forward with its own `norm`.
 BlockStep FeedForwardStep(bool normalize_before, const at::Tensor& rows,
                           const LayerNorm& attention_norm, const FeedForward& feed_forward,
                           const LayerNorm& norm) {

@@ -81,14 +81,15 @@ absl::Status Query(const ServiceContext& context, const Caller& caller,
                    const inference::ModelStatisticsRequest& request,
                    inference::ModelStatisticsResponse& response) {
   std::optional<int64_t> version;
+  std::string name;  // its own one, whatever it was called
   if (!request.name().empty()) {
     const auto found = FindInferModel(context, caller, request.name(), request.version());
     if (!found.ok()) return found.status();
+    name = (*found)->name;
     if (!request.version().empty()) version = (*found)->version;
   }
   for (const auto& model : context.repository.List()) {
-    const bool named =
-        (request.name().empty() || request.name() == model->name) && caller.Sees(model->name);
+    const bool named = (name.empty() || name == model->name) && caller.Sees(model->name);
     if (named && model->version == version.value_or(model->version))
       FillStatistics(*model, *response.add_model_stats());
   }

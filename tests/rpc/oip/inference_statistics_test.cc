@@ -28,6 +28,15 @@ class InferenceStatisticsTest : public InferTest {
   }
 };
 
+TEST_F(InferenceStatisticsTest, AreFoundByAnotherNameOfTheModelToo) {
+  for (const std::string name : {"tokens", "org/tokens"}) {
+    ModelStatisticsResponse response;
+    EXPECT_TRUE(Statistics(name, "", response).ok());
+    ASSERT_EQ(response.model_stats_size(), 2) << name;
+    EXPECT_EQ(response.model_stats(0).name(), "tokens");
+  }
+}
+
 TEST_F(InferenceStatisticsTest, CountRequestsSequencesAndPassesOfBothProtocols) {
   const inference::ModelStatistics before = OfTokensVersion2();
   EXPECT_EQ(before.inference_count(), 0U);

@@ -11,9 +11,10 @@
 namespace linserve::linear_attention_transformer {
 namespace {
 
-// Pixels of an image as rows of channels, a block of them in so much scratch.
+// Returns the elements of scratch that Pixels() takes for a block.
 int64_t PixelElements(int64_t channels) { return kBlockRows * OddLines(channels); }
 
+// Lays a block of an image's pixels out as rows of channels.
 RowBlock Pixels(const at::Tensor& image, int64_t first, int64_t count, float* scratch) {
   const int64_t channels = image.size(0);
   const RowBlock pixels{scratch, OddLines(channels)};

@@ -20,6 +20,7 @@ void ImageConvolution::Declare(const Scope& scope, double scale) {
     of_pixels.weight = weight.view({outputs, inputs}) * scale;
     of_pixels.bias = bias * scale;
     of_pixels.Pack(products);
+    if (!of_pixels.packed) return;
     weight.reset();
     bias.reset();
   });

@@ -105,7 +105,8 @@ class ImageLinearAttention {
   }
 
  private:
-  // Images that give each thread less than a block are computed side by side.
+  // Images that give each thread a block at most are computed side by side, if all threads have
+  // one.
   void ForwardByBlocks(const at::Tensor& x, const at::Tensor& contexts,
                        const at::Tensor& result) const {
     const ImageByBlocks blocks{.to_q = to_q_.of_pixels,
@@ -121,7 +122,8 @@ class ImageLinearAttention {
       };
       blocks.Compute(pixels(x), pixels(contexts), pixels(result));
     };
-    if (x.size(2) * x.size(3) <= kBlockRows * BlockThreads()) {
+    const int64_t threads = BlockThreads();
+    if (x.size(0) >= threads && x.size(2) * x.size(3) <= kBlockRows * threads) {
       return ForSideBySide(0, x.size(0), 0, compute);
     }
     for (int64_t image = 0; image < x.size(0); ++image) compute(image, nullptr);
