@@ -8,6 +8,17 @@
 #include "telemetry/trace/trace.h"
 
 namespace linserve {
+namespace {
+
+// Makes it the larger of the two, whoever else does so.
+void Raise(std::atomic<std::chrono::nanoseconds>& most, std::chrono::nanoseconds time) {
+  std::chrono::nanoseconds known = most;
+  while (known < time && !most.compare_exchange_weak(known, time)) {
+  }
+}
+
+}  // namespace
+
 Sending::Sending(std::shared_ptr<RequestState> request)
     : request_(std::move(request)), traced_(TraceSending(request_->context_)) {}
 
@@ -42,6 +53,8 @@ void RequestState::Conclude() {
                           .model = model_name_,
                           .sequences = sequences_,
                           .tokens = tokens_,
+                          .queue = queue_,
+                          .compute = compute_,
                           .status = status_,
                           .faults = faults_,
                           .fault = fault_});
@@ -67,6 +80,8 @@ void RequestState::Refuse(const absl::Status& status) {
 void RequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
   if (result.ok()) {
     tokens_ += result->tokens;
+    Raise(queue_, result->timing.queue);
+    Raise(compute_, result->timing.batch + result->timing.compute);
   } else if (faults_++ == 0) {
     fault_ = result.status();
   }

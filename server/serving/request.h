@@ -162,6 +162,8 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   Metrics* metrics_ = nullptr;  // count the tokens of its caller, if that has a name
   size_t sequences_ = 0;
   std::atomic<int64_t> tokens_ = 0;
+  // What one of its sequences took at most.
+  std::atomic<std::chrono::nanoseconds> queue_{}, compute_{};
   std::atomic<size_t> faults_ = 0;  // sequences that failed by themselves
   absl::Status fault_;              // of the first of them
   int64_t text_bytes_ = 0;          // see AnswerTakes()

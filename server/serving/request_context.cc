@@ -59,12 +59,15 @@ void RequestEnded(const RequestContext& context, const RequestRecord& record) {
   const LogField code{"code", std::string(absl::StatusCodeToString(record.status.code()))};
   const LogField faults{"faults", static_cast<int64_t>(record.faults)};
   const LogField error{"error", std::string(fault.message())};
+  const LogField queue{"queue_seconds", Seconds(record.queue)};
+  const LogField compute{"compute_seconds", Seconds(record.compute)};
   const LogField seconds{"seconds", Seconds(now - context.begin)};
   const LogField trace{"trace_id", context.trace.trace_id};
   std::vector<LogField> fields = {id, caller, model, method, sequences, tokens, code};
   if (record.faults > 0) fields.push_back(faults);
   if (!fault.ok()) fields.push_back(error);
   std::vector<LogField> logged = fields;
+  if (record.compute.count() > 0) logged.insert(logged.end(), {queue, compute});
   logged.push_back(seconds);
   if (!context.trace.trace_id.empty()) logged.push_back(trace);
   Log(level, "request finished", logged);

@@ -39,6 +39,8 @@ struct RequestRecord {
   const std::string& model;   // "": none was found
   size_t sequences = 0;
   int64_t tokens = 0;  // of the sequences that were computed, or whose results were kept
+  std::chrono::nanoseconds queue{0};    // the longest that one of them waited
+  std::chrono::nanoseconds compute{0};  // the longest that one of their batches took
   const absl::Status& status;
   size_t faults = 0;          // sequences that failed by themselves
   const absl::Status& fault;  // of one of them

@@ -1,6 +1,7 @@
 #include <httplib.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -109,7 +110,7 @@ TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
   const std::string log = server.log();
   EXPECT_THAT(server.process().out(), HasSubstr("request finished"));
   EXPECT_THAT(log, HasSubstr(R"("caller":"127.0.0.1","model":"bytes","method":"Embed",)"
-                             R"("sequences":2,"tokens":14,"code":"OK")"));
+                             R"("sequences":2,"tokens":14,"code":"OK","queue_seconds":)"));
   EXPECT_THAT(log, Not(HasSubstr("confidential")));
   EXPECT_THAT(log, Not(HasSubstr("99,111,110")));
   std::istringstream lines(log);
@@ -118,6 +119,11 @@ TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
     ASSERT_TRUE(event.is_object()) << line;
     EXPECT_TRUE(event.contains("time") && event.contains("message")) << line;
     EXPECT_THAT(event.value("severity", ""), testing::AnyOf("DEBUG", "INFO")) << line;
+    if (event["message"] != "request finished") continue;
+    const double waited = event.value("queue_seconds", -1.0);
+    const double computed = event.value("compute_seconds", -1.0);
+    EXPECT_TRUE(waited >= 0 && computed > 0) << line;
+    EXPECT_LE(std::max(waited, computed), event.value("seconds", 0.0)) << line;
   }
   EXPECT_EQ(server.process().err(), "");
 }
