@@ -1,12 +1,9 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <optional>
 
-#include "core/files/gzip.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "rpc/access_fixture.h"
 #include "rpc/raw_call.h"
 #include "support/test_files.h"
 #include "support/test_server.h"
@@ -15,48 +12,6 @@ namespace linserve {
 namespace {
 
 using absl::StatusCode;
-
-constexpr char kAll[] = "the token of everything";
-constexpr char kOne[] = "the token of one model";
-constexpr char kWatch[] = "the token of metrics";
-constexpr char kSlow[] = "the token of slowness";
-
-std::string TokensFile() {
-  return std::string(R"({"tokens": [)") +
-         R"({"name": "all", "may": ["infer", "control"], "token": ")" + kAll +
-         R"("}, {"name": "one", "models": ["tokens"], "token": ")" + kOne +
-         R"("}, {"name": "watch", "may": ["metrics"], "token": ")" + kWatch +
-         R"("}, {"name": "slow", "requests_per_second": 0.5, "token": ")" + kSlow + R"("}]})";
-}
-
-class RpcAccess : public testing::Test {
- protected:
-  RpcAccess() { WriteAll(file_, TokensFile()); }
-
-  TestServer& server() {
-    if (!server_) {
-      server_.emplace(
-          TestServerOptions{.grpc = {.access = {.tokens_file = file_}}, .model_control = true});
-    }
-    return *server_;
-  }
-
-  EmbeddingClient ClientOf(const std::string& token, Protocol protocol = Protocol::kLinserve) {
-    ClientOptions options = server().client_options();
-    options.token = token;
-    options.protocol = protocol;
-    return EmbeddingClient(options);
-  }
-
-  double Refused(const std::string& reason) {
-    return server().Scrape()[R"(linserve_refused_total{reason=")" + reason + "\"}"];
-  }
-
-  TempDir directory_;
-  const std::string file_ = directory_.File("tokens.json");
-  std::optional<TestServer> server_;
-  const EmbedCall call_ = CallOf("tokens", {Tokens("a", {1, 2})});
-};
 
 TEST_F(RpcAccess, TokensThatAreComputedAreCountedByTheNameOfTheCallersToken) {
   for (const Protocol protocol : {Protocol::kLinserve, Protocol::kOip}) {
@@ -74,70 +29,6 @@ TEST_F(RpcAccess, NothingIsUnpackedForACallerWhoMayNotInfer) {
     EXPECT_EQ(RawCall(server(), method, packed, kWatch).Finish().error_code(),
               grpc::StatusCode::PERMISSION_DENIED);
   }
-}
-
-TEST_F(RpcAccess, OnAStreamAPackedMessageOverTheRateIsRefusedAlone) {
-  ASSERT_TRUE(ClientOf(kSlow).Embed(call_).ok());
-  v1::EmbedRequest request;
-  request.set_request_id("mine");
-  RawCall call(server(), "/linserve.v1.EmbeddingService/EmbedStream",
-               Gzip(request.SerializeAsString()), kSlow);
-  v1::EmbedResponse refused;
-  ASSERT_TRUE(refused.ParseFromString(call.Read()));
-  EXPECT_EQ(refused.request_id(), "mine");
-  EXPECT_THAT(refused.message(), testing::HasSubstr("requests_per_second"));
-  EXPECT_TRUE(call.Finish().ok());
-}
-
-TEST_F(RpcAccess, WhatIsUnpackedInVainIsPaidFor) {
-  const std::string token = "the token of few bytes";
-  WriteAll(file_,
-           R"({"tokens": [{"name": "few", "bytes_per_second": 1000, "token": ")" + token + "\"}]}");
-  std::string packed = Gzip(std::string(1 << 20, 'a'));
-  packed[packed.size() - 8] ^= 1;  // of the checksum
-  const std::string method = "/linserve.v1.EmbeddingService/Embed";
-  EXPECT_EQ(RawCall(server(), method, packed, token).Finish().error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(RawCall(server(), method, packed, token).Finish().error_code(),
-            grpc::StatusCode::RESOURCE_EXHAUSTED);
-}
-
-TEST_F(RpcAccess, ABudgetPaysForEachChunkOfASequence) {
-  const std::string token = "the token of few bytes";
-  WriteAll(file_,
-           R"({"tokens": [{"name": "few", "bytes_per_second": 1000, "token": ")" + token + "\"}]}");
-  ClientOptions options = server().client_options();
-  options.token = token;
-  options.timeout = std::chrono::milliseconds(500);  // it would come again, when the server says
-  const auto stub = v1::EmbeddingService::NewStub(
-      grpc::CreateChannel(options.target, grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  context.AddMetadata("authorization", "Bearer " + token);
-  const auto stream = stub->EmbedStream(&context);
-  for (uint64_t row = 0; row < 3; ++row) {
-    v1::EmbedRequest chunk;
-    chunk.set_model("tokens");
-    chunk.set_request_id("7");
-    v1::Sequence& sequence = *chunk.add_sequences();
-    sequence.set_first_row(row);
-    sequence.set_total_rows(3);
-    sequence.add_token_ids(5);
-    if (row > 0)
-      chunk.GetReflection()->MutableUnknownFields(&chunk)->AddLengthDelimited(
-          1000, std::string(100'000, 'x'));
-    ASSERT_TRUE(stream->Write(chunk));
-  }
-  v1::EmbedResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  EXPECT_EQ(response.code(), 0) << response.message();
-  stream->WritesDone();
-  while (stream->Read(&response)) {
-  }
-  EXPECT_TRUE(stream->Finish().ok());
-  EmbeddingClient client(options);
-  EmbedCall call = call_;
-  EXPECT_THAT(client.Embed(call).status(),
-              IsStatus(StatusCode::kResourceExhausted, "bytes_per_second"));
 }
 
 TEST_F(RpcAccess, EveryRpcButHealthAndReflectionNeedsAToken) {
@@ -231,110 +122,6 @@ TEST_F(RpcAccess, ATokenDoesWhatItMayOnly) {
   EXPECT_EQ(load(kAll).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(RpcAccess, OverItsRateATokenIsToldWhenToComeBack) {
-  const auto stub = server().NewStub();
-  v1::EmbedRequest request;
-  request.set_model("tokens");
-  request.add_sequences()->add_token_ids(1);
-  const auto ask = [&](grpc::ClientContext& context) {
-    context.AddMetadata("authorization", std::string("Bearer ") + kSlow);
-    v1::EmbedResponse response;
-    const auto reader = stub->Embed(&context, request);
-    while (reader->Read(&response)) {
-    }
-    return reader->Finish();
-  };
-  grpc::ClientContext first;
-  EXPECT_TRUE(ask(first).ok());
-  grpc::ClientContext second;
-  const grpc::Status status = ask(second);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(status.error_message(), testing::HasSubstr("requests_per_second"));
-  const auto& trailers = second.GetServerTrailingMetadata();
-  const auto pushback = trailers.find("grpc-retry-pushback-ms");
-  ASSERT_NE(pushback, trailers.end());
-  const int delay = std::stoi(std::string(pushback->second.data(), pushback->second.size()));
-  EXPECT_GT(delay, 0);
-  EXPECT_LE(delay, 2000);
-  google::rpc::Status details;
-  ASSERT_TRUE(details.ParseFromString(status.error_details()));
-  google::rpc::RetryInfo info;
-  ASSERT_EQ(details.details_size(), 1);
-  ASSERT_TRUE(details.details(0).UnpackTo(&info));
-  EXPECT_EQ(info.retry_delay().seconds() * 1000 + info.retry_delay().nanos() / 1000000, delay);
-  EXPECT_EQ(Refused("rate"), 1);
-}
-
-TEST_F(RpcAccess, WhatCannotBeDecodedSpendsOfTheRateToo) {
-  const auto ask = [&] {
-    return RawCall(server(), "/linserve.v1.EmbeddingService/Embed", "\xff\xff\xff", kSlow)
-        .Finish()
-        .error_code();
-  };
-  EXPECT_EQ(ask(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(ask(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-}
-
-// A request that is refused is answered by its id, though nothing else of the message can be
-// decoded.
-TEST_F(RpcAccess, OnStreamsACallerIsAdmittedBeforeItsMessageIsDecoded) {
-  ASSERT_TRUE(ClientOf(kSlow).Embed(call_).ok());
-  const std::string junk = "\x07";
-  v1::EmbedRequest request;
-  request.set_request_id("mine");
-  RawCall embed(server(), "/linserve.v1.EmbeddingService/EmbedStream",
-                request.SerializeAsString() + junk, kSlow);
-  v1::EmbedResponse refused;
-  ASSERT_TRUE(refused.ParseFromString(embed.Read()));
-  EXPECT_EQ(refused.request_id(), "mine");
-  EXPECT_THAT(refused.message(), testing::HasSubstr("requests_per_second"));
-  EXPECT_TRUE(embed.Finish().ok());
-
-  inference::ModelInferRequest infer;
-  infer.set_id("mine");
-  RawCall oip(server(), "/inference.GRPCInferenceService/ModelStreamInfer",
-              infer.SerializeAsString() + junk, kSlow);
-  inference::ModelStreamInferResponse answer;
-  ASSERT_TRUE(answer.ParseFromString(oip.Read()));
-  EXPECT_EQ(answer.infer_response().id(), "mine");
-  EXPECT_THAT(answer.error_message(), testing::HasSubstr("requests_per_second"));
-  EXPECT_TRUE(oip.Finish().ok());
-}
-
-TEST_F(RpcAccess, OverItsRateAChunkTooManyIsNoAnswerToTheSequenceThatIsComputed) {
-  server().tokens().Hold();
-  grpc::ClientContext context;
-  context.AddMetadata("authorization", std::string("Bearer ") + kSlow);
-  const auto stub = server().NewStub();
-  const auto stream = stub->EmbedStream(&context);
-  const auto send = [&](const std::string& id, uint64_t first_row) {
-    v1::EmbedRequest request;
-    request.set_request_id(id);
-    request.set_model("tokens");
-    v1::Sequence& chunk = *request.add_sequences();
-    chunk.set_total_rows(2);
-    chunk.set_first_row(first_row);
-    chunk.add_token_ids(1);
-    ASSERT_TRUE(stream->Write(request));
-  };
-  send("whole", 0);
-  send("whole", 1);  // paid for with the first chunk
-  ASSERT_TRUE(server().tokens().WaitForStarted(1));
-  send("whole", 2);
-  send("other", 0);
-  v1::EmbedResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  EXPECT_EQ(response.request_id(), "other");
-  EXPECT_TRUE(response.request_failed());
-  server().tokens().LetGo();
-  ASSERT_TRUE(stream->Read(&response));
-  EXPECT_EQ(response.request_id(), "whole");
-  EXPECT_FALSE(response.request_failed()) << response.message();
-  stream->WritesDone();
-  EXPECT_FALSE(stream->Read(&response));
-  EXPECT_TRUE(stream->Finish().ok());
-}
-
 TEST_F(RpcAccess, AWithdrawnTokenEndsWithinSecondsOnOpenStreamsToo) {
   EmbeddingClient client = ClientOf(kAll);
   const auto stream = client.OpenStream();
@@ -360,82 +147,6 @@ TEST_F(RpcAccess, NoSecretIsInTheMetrics) {
     EXPECT_THAT(series, testing::Not(testing::AnyOf(testing::HasSubstr("the token of"),
                                                     testing::HasSubstr("secret"))));
   }
-}
-
-TEST(RpcInflight, WhatIsOverTheBoundsIsRefusedUntilSomethingEnds) {
-  for (const Protocol protocol : {Protocol::kLinserve, Protocol::kOip}) {
-    TestServer server({.grpc = {.inflight = {.max_requests_per_caller = 1}}});
-    server.tokens().Hold();
-    ClientOptions options = server.client_options();
-    options.protocol = protocol;
-    EmbeddingClient client(options);
-    const EmbedCall call = CallOf("tokens", {Tokens("a", {1})});
-    Ended first;
-    client.EmbedAsync(call, first.callback());
-    ASSERT_TRUE(server.tokens().WaitForStarted(1));
-    EXPECT_GT(server.Scrape()["linserve_inflight_bytes"], 0);
-    EXPECT_THAT(client.Embed(call),
-                IsStatus(StatusCode::kResourceExhausted, "max_concurrent_requests_per_caller = 1"));
-    server.tokens().LetGo();
-    EXPECT_TRUE(first.status().ok());
-    EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
-    EXPECT_TRUE(client.Embed(call).ok());
-  }
-}
-
-TEST(RpcInflight, ResultsCountFromTheBeginningAndUntilTheyAreRead) {
-  // These 20 kB of ids take 320 kB, and have 320 kB of results.
-  v1::EmbedRequest large;
-  large.set_model("tokens");
-  large.add_sequences()->mutable_token_ids()->Resize(static_cast<int>(kTestLongest), 1);
-  TestServer server({.grpc = {.inflight = {.max_bytes = 700000, .max_bytes_per_caller = 700000}}});
-  const auto stub = server.NewStub();
-  const auto ask = [&] {
-    grpc::ClientContext context;
-    v1::EmbedResponse response;
-    const auto reader = stub->Embed(&context, large);
-    while (reader->Read(&response)) {
-    }
-    return reader->Finish();
-  };
-  server.tokens().Hold();
-  Ended held;
-  EmbeddingClient client(server.client_options());
-  client.EmbedAsync(CallOf("tokens", {Tokens("a", std::vector<int64_t>(5000, 1))}),
-                    held.callback());
-  ASSERT_TRUE(server.tokens().WaitForStarted(1));
-  EXPECT_EQ(ask().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  server.tokens().LetGo();
-  EXPECT_TRUE(held.status().ok());
-  EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
-  EXPECT_TRUE(ask().ok());
-}
-
-TEST(RpcInflight, WholeAnswersOnAStreamCountUntilTheyAreRead) {
-  constexpr int kRequests = 60;  // whose 19 MB of results are more than gRPC keeps for a reader
-  TestServer server;
-  const auto stub = inference::GRPCInferenceService::NewStub(
-      grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
-  inference::ModelInferRequest request;
-  request.set_model_name("tokens");
-  auto& input = *request.add_inputs();
-  input.set_name("x");
-  input.set_datatype("INT64");
-  input.add_shape(1);
-  input.add_shape(kTestLongest);
-  input.mutable_contents()->mutable_int64_contents()->Resize(static_cast<int>(kTestLongest), 1);
-  grpc::ClientContext context;
-  const auto stream = stub->ModelStreamInfer(&context);
-  for (int i = 0; i < kRequests; ++i) ASSERT_TRUE(stream->Write(request));
-  stream->WritesDone();
-  ASSERT_TRUE(server.WaitFor(OfTokens("linserve_sequences_total"), kRequests));
-  EXPECT_GT(server.Scrape()["linserve_inflight_bytes"], 4'000'000);
-  inference::ModelStreamInferResponse response;
-  int answers = 0;
-  while (stream->Read(&response)) ++answers;
-  EXPECT_EQ(answers, kRequests);
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
 }
 
 }  // namespace
