@@ -1,6 +1,5 @@
 #include "models/fast_transformers/layer.h"
 
-#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::fast_transformers {
@@ -66,20 +65,10 @@ void Layer::ApplyToNext(at::Tensor& rows, const Context& context) const {
 }
 
 void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
-  const LayerNorm& before = cross_ ? cross_norm_ : self_norm_;
-  const BlockStep last{feed_forward_.ScratchElements(),
-                       [this, rows, &before](int64_t row, int64_t count, float* scratch) {
-                         const RowBlock block = BlockOf(rows, row);
-                         before.Set(block, block, count);
-                         feed_forward_.Add(block, block, count, nullptr, scratch);
-                         norm_.Set(block, block, count);
-                       }};
+  const BlockStep last = feed_forward_.PostNormStep(rows, cross_ ? cross_norm_ : self_norm_, norm_);
   const Source own = Source::Of(rows, context.layout, context.mask);
   if (!cross_) return AddByBlocks(self_, rows, context, own, last);
-  const BlockStep normalize{0, [this, rows](int64_t row, int64_t count, float*) {
-                              self_norm_.Set(BlockOf(rows, row), BlockOf(rows, row), count);
-                            }};
-  AddByBlocks(self_, rows, context, own, normalize);
+  AddByBlocks(self_, rows, context, own, self_norm_.Step(rows));
   AddByBlocks(*cross_, rows, context, *context.memory, last);
 }
 

@@ -1,6 +1,5 @@
 #include "models/linear_multihead_attention/linear_detr_layers.h"
 
-#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::linear_multihead_attention {
@@ -143,14 +142,8 @@ void DetrDecoderLayer::Apply(at::Tensor& tgt, const DetrRows& rows, const at::Te
   const auto side = [&](const LayerNorm& norm) {
     return rows.Side(tgt, normalize_before_ ? &norm : nullptr);
   };
-  BlockStep norm1;
-  if (!normalize_before_) {
-    norm1.apply = [&](int64_t row, int64_t count, float*) {
-      const RowBlock block = BlockOf(tgt, row);
-      norm1_.Set(block, block, count);
-    };
-  }
-  self_attn_.AddByBlocks(tgt, side(norm1_), side(norm1_), norm1);
+  self_attn_.AddByBlocks(tgt, side(norm1_), side(norm1_),
+                         normalize_before_ ? BlockStep() : norm1_.Step(tgt));
   multihead_attn_.AddByBlocks(
       tgt, side(norm2_), memory_rows.Side(memory),
       FeedForwardStep(normalize_before_, tgt, norm2_, feed_forward_, norm3_));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 
@@ -117,16 +116,10 @@ bool PostNormStack::AttendByBlocks(const Sublayer& sublayer, const Sublayer* nex
   if (next != nullptr && next->feed_forward && !next->resample && next->feed_forward->packed()) {
     feed_forward = &*next->feed_forward;
   }
-  BlockStep then;
-  then.scratch_elements = feed_forward != nullptr ? feed_forward->ScratchElements() : 0;
-  then.apply = [&](int64_t row, int64_t count, float* scratch) {
-    const RowBlock block = BlockOf(rows, row);
-    sublayer.norm.Set(block, block, count);
-    if (feed_forward == nullptr) return;
-    feed_forward->Add(block, block, count, nullptr, scratch);
-    next->norm.Set(block, block, count);
-  };
-  sublayer.attention->AddByBlocks(rows, InputOf(sublayer, rows, context), then);
+  sublayer.attention->AddByBlocks(rows, InputOf(sublayer, rows, context),
+                                  feed_forward != nullptr
+                                      ? feed_forward->PostNormStep(rows, sublayer.norm, next->norm)
+                                      : sublayer.norm.Step(rows));
   return feed_forward != nullptr;
 }
 

@@ -192,6 +192,13 @@ void LayerNorm::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
   NormalizeRows(x, count, width, DataOrNull(weight), DataOrNull(bias), epsilon, y);
 }
 
+BlockStep LayerNorm::Step(const at::Tensor& rows) const {
+  return {0, [this, rows](int64_t row, int64_t count, float*) {
+            const RowBlock block = BlockOf(rows, row);
+            Set(block, block, count);
+          }};
+}
+
 void FeedForward::Declare(const Scope& scope, const char* first, const char* second) {
   w1.Declare(scope / first);
   w2.Declare(scope / second);

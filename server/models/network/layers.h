@@ -103,6 +103,8 @@ struct LayerNorm {
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& lacking = {}) const;
   // Normalises a block of x into y, F32 on the CPU; they may be the same.
   void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
+  // Normalises blocks of rows in place, F32 on the CPU.
+  BlockStep Step(const at::Tensor& rows) const;
 
   enum class Kind : uint8_t { kLayer, kLength, kMeanSquare };
 
