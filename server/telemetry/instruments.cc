@@ -30,6 +30,15 @@ prometheus::Labels Instruments::With(const prometheus::Labels& more) const {
   return all;
 }
 
+prometheus::MetricFamily Family(const std::string& name, const std::string& help,
+                                prometheus::MetricType type, double value,
+                                const prometheus::Labels& labels) {
+  prometheus::ClientMetric metric;
+  for (const auto& [label, of] : labels) metric.label.push_back({label, of});
+  (type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  return {name, help, type, {metric}};
+}
+
 std::vector<double> TimeBuckets() {
   constexpr double kLast = 60;
   std::vector<double> bounds;

@@ -152,6 +152,11 @@ Metric& At(const std::array<Metric*, N>& metrics, Enum value) {
 std::shared_ptr<ModelMetrics> MakeModelMetrics(const std::string& name, int64_t version);
 std::unique_ptr<RpcMetrics> MakeRpcMetrics(prometheus::Registry& registry, const std::string& rpc);
 
+// Returns a counter or a gauge of one series, for what is read when it is asked for.
+prometheus::MetricFamily Family(const std::string& name, const std::string& help,
+                                prometheus::MetricType type, double value,
+                                const prometheus::Labels& labels = {});
+
 // Returns the figures of this process under the names that every Prometheus client uses, read now.
 // What the system does not tell is left out.
 std::vector<prometheus::MetricFamily> ProcessMetrics();

@@ -38,13 +38,6 @@ std::optional<double> MaxOpenFiles() {
   return static_cast<double>(limit.rlim_cur);
 }
 
-prometheus::MetricFamily Family(const std::string& name, const std::string& help,
-                                prometheus::MetricType type, double value) {
-  prometheus::ClientMetric metric;
-  (type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
-  return {name, help, type, {metric}};
-}
-
 }  // namespace
 
 std::vector<prometheus::MetricFamily> ProcessMetrics() {
