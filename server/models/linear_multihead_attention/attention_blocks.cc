@@ -1,7 +1,6 @@
-#include <algorithm>
-
 #include "attention/products/block_product.h"
 #include "models/linear_multihead_attention/attention.h"
+#include "models/network/slots_by_blocks.h"
 
 // This part of Attention computes block by block.
 namespace linserve::linear_multihead_attention {
@@ -38,23 +37,20 @@ void Attention::AddByBlocks(const at::Tensor& target, const Side& x, const Side&
                             const BlockStep& then) const {
   const int64_t width = options_.embed_dim;
   const int64_t heads = options_.num_heads;
-  const int64_t block = kBlockRows * width;  // elements
   BlockSlots slots({options_.proj_k, heads, heads, width / heads}, /*shared=*/false);
-  const int64_t own_scratch = 3 * block + slots.ScratchElements();
-  for (size_t i = 0; i < x.layout.starts.size(); ++i) {
-    ProjectSource(source, i, slots);
-    ForSlicedBlocks(x.layout.lengths[i], std::max(own_scratch, then.scratch_elements),
-                    [&](int64_t begin, int64_t count, float* scratch) {
-                      const int64_t row = x.layout.starts[i] + begin;
-                      const RowBlock rows = x.rows.Block(row, count, scratch);
-                      const RowBlock queries{scratch + block, width};
-                      const RowBlock attended = queries.Rows(kBlockRows);
-                      query_.Set(queries, AtPositions(x, rows, row, count, scratch), count);
-                      slots.Attend(queries, begin, count, attended, attended.Rows(kBlockRows).data);
-                      out_proj_.Add(BlockOf(target, row), attended, count);
-                      if (then.apply) then.apply(row, count, scratch);
-                    });
-  }
+  AttendByBlocks(
+      {.layout = x.layout,
+       .inner = width,
+       .scratch_elements = kBlockRows * width,
+       .project = [&](size_t sequence, BlockSlots& own) { ProjectSource(source, sequence, own); },
+       .set_queries =
+           [&](int64_t row, int64_t, int64_t count, const RowBlock& out, float* scratch) {
+             const RowBlock rows = x.rows.Block(row, count, scratch);
+             query_.Set(out, AtPositions(x, rows, row, count, scratch), count);
+           },
+       .take = [&](int64_t row, int64_t count, const RowBlock& attended,
+                   float*) { out_proj_.Add(BlockOf(target, row), attended, count); }},
+      slots, then);
 }
 
 }  // namespace linserve::linear_multihead_attention

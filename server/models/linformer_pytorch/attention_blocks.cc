@@ -1,9 +1,8 @@
-#include <algorithm>
-
 #include "attention/blocks/block_slots.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "models/linformer_pytorch/attention.h"
+#include "models/network/slots_by_blocks.h"
 
 // This part of MultiHeadAttention computes block by block.
 namespace linserve::linformer_pytorch {
@@ -42,24 +41,19 @@ void MultiHeadAttention::AddByBlocks(const at::Tensor& target, const AttentionIn
   BlockSlots slots(
       {e_->slots(), options_.heads, options_.heads, options_.dim_head, options_.causal},
       /*shared=*/false);
-  const int64_t own_scratch = kBlockRows * (2 * inner + w_o_.outputs) + slots.ScratchElements();
-  const PlacedLayout& layout = input.query_layout;
-  for (size_t i = 0; i < layout.starts.size(); ++i) {
-    ProjectSource(input, i, slots);
-    ForSlicedBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
-                    [&](int64_t begin, int64_t count, float* scratch) {
-                      const int64_t row = layout.starts[i] + begin;
-                      const RowBlock queries{scratch, inner};
-                      const RowBlock attended = queries.Rows(kBlockRows);
-                      float* rest = attended.Rows(kBlockRows).data;
-                      packed_q_.Multiply(BlockOf(input.queries, row), count, queries,
-                                         /*add=*/false);
-                      HideRows(input.hidden_queries, row, count, inner, queries);
-                      slots.Attend(queries, begin, count, attended, rest);
-                      AddOutput(BlockOf(target, row), attended, count, rest);
-                      if (then.apply) then.apply(row, count, scratch);
-                    });
-  }
+  AttendByBlocks(
+      {.layout = input.query_layout,
+       .inner = inner,
+       .scratch_elements = kBlockRows * w_o_.outputs,
+       .project = [&](size_t sequence, BlockSlots& own) { ProjectSource(input, sequence, own); },
+       .set_queries =
+           [&](int64_t row, int64_t, int64_t count, const RowBlock& out, float*) {
+             packed_q_.Multiply(BlockOf(input.queries, row), count, out, /*add=*/false);
+             HideRows(input.hidden_queries, row, count, inner, out);
+           },
+       .take = [&](int64_t row, int64_t count, const RowBlock& attended,
+                   float* scratch) { AddOutput(BlockOf(target, row), attended, count, scratch); }},
+      slots, then);
 }
 
 void MultiHeadAttention::AddOutput(const RowBlock& target, const RowBlock& joined, int64_t count,

@@ -1,6 +1,5 @@
 #include "models/network/projected_attention.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
+#include "models/network/slots_by_blocks.h"
 
 namespace linserve {
 
@@ -99,26 +99,21 @@ at::Tensor ProjectedAttention::Attended(const Input& input) const {
 
 void ProjectedAttention::AddByBlocks(const at::Tensor& target, const Input& input,
                                      const BlockStep& then) const {
-  const int64_t inner = sizes_.inner();
-  const int64_t block = kBlockRows * sizes_.dim;  // elements
   BlockSlots slots({e_->slots(), sizes_.heads, sizes_.kv_heads, sizes_.dim_head, sizes_.causal},
                    sizes_.share_kv);
-  const int64_t own_scratch = block + 2 * kBlockRows * inner + slots.ScratchElements();
-  const PlacedLayout& layout = input.layout;
-  for (size_t i = 0; i < layout.starts.size(); ++i) {
-    Project(input, i, slots);
-    ForSlicedBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
-                    [&](int64_t begin, int64_t count, float* scratch) {
-                      const int64_t row = layout.starts[i] + begin;
-                      const RowBlock queries{scratch + block, inner};
-                      const RowBlock attended = queries.Rows(kBlockRows);
-                      SetTurned(query_, input, sizes_.heads, begin,
-                                input.x.Block(row, count, scratch), count, queries);
-                      slots.Attend(queries, begin, count, attended, attended.Rows(kBlockRows).data);
-                      out_.Add(BlockOf(target, row), attended, count);
-                      if (then.apply) then.apply(row, count, scratch);
-                    });
-  }
+  AttendByBlocks(
+      {.layout = input.layout,
+       .inner = sizes_.inner(),
+       .scratch_elements = kBlockRows * sizes_.dim,
+       .project = [&](size_t sequence, BlockSlots& own) { Project(input, sequence, own); },
+       .set_queries =
+           [&](int64_t row, int64_t place, int64_t count, const RowBlock& out, float* scratch) {
+             SetTurned(query_, input, sizes_.heads, place, input.x.Block(row, count, scratch),
+                       count, out);
+           },
+       .take = [&](int64_t row, int64_t count, const RowBlock& attended,
+                   float*) { out_.Add(BlockOf(target, row), attended, count); }},
+      slots, then);
 }
 
 void ProjectedAttention::SetTurned(const Linear& linear, const Input& input, int64_t heads,
