@@ -16,8 +16,9 @@ ThreadsScope::ThreadsScope(int threads) : before_(at::get_num_threads()) { SetTh
 ThreadsScope::~ThreadsScope() { SetThreads(before_); }
 
 void OnThreads(int64_t count, const std::function<void(LoopTurns& turns)>& run) {
-  SideBySide(count, at::get_num_threads(), [&](LoopTurns& turns) {
-    const ThreadsScope one(1);
+  const int threads = at::get_num_threads();
+  SideBySide(count, threads, [&](LoopTurns& turns) {
+    const ThreadsScope own(count == 1 ? threads : 1);
     const c10::InferenceMode no_autograd;
     run(turns);
   });

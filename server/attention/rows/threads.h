@@ -21,7 +21,7 @@ class ThreadsScope {
 };
 
 // Calls SideBySide() with the calling thread's number of threads. Within `run` each thread has
-// itself alone, and no autograd.
+// itself alone, but for a loop of one number, which keeps them all; and no autograd.
 void OnThreads(int64_t count, const std::function<void(LoopTurns& turns)>& run);
 
 }  // namespace linserve

@@ -11,6 +11,7 @@
 #include "attention/products/int8_product.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/threads.h"
 
 namespace linserve {
 namespace {
@@ -118,20 +119,39 @@ void PackedWeight::ForFewRows(int64_t count, const MakeRows& make, const MakeRow
   }
 }
 
+// The few rows of a short sequence are one block, and take as long as the weights take to come from
+// memory: each thread reads a share of those.
+void PackedWeight::ForColumns(
+    const std::function<void(int64_t first, int64_t end)>& multiply) const {
+  constexpr int64_t kBytesOfShare = 32 << 10;
+  const int64_t width = Width();
+  const int64_t panels = (outputs_ + width - 1) / width;
+  const int64_t shares = std::min<int64_t>(
+      {panels, BlockThreads(), static_cast<int64_t>(panels_.nbytes()) / kBytesOfShare});
+  if (shares <= 1) return multiply(0, outputs_);
+  OnThreads(shares, [&](LoopTurns& turns) {
+    for (int64_t i = 0; turns.Next(i);) {
+      multiply(panels * i / shares * width, std::min(panels * (i + 1) / shares * width, outputs_));
+    }
+  });
+}
+
 void PackedWeight::MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out,
                                bool add) const {
   auto* panels = const_cast<float*>(panels_.const_data_ptr<float>());
   const int64_t width = Width();
   const int64_t most = HasBlockKernels() ? kPanelRows : inputs_;
-  for (int64_t row = 0; row < inputs_; row += most) {
-    const int64_t depth = std::min(most, inputs_ - row);
-    for (int64_t column = 0; column < outputs_; column += width) {
-      const int64_t columns = std::min(width, outputs_ - column);
-      const RowBlock panel{panels + column * inputs_ + row * columns, columns};
-      BlockProduct(count, columns, depth, rows.Columns(row), panel, out.Columns(column),
-                   add || row > 0);
+  ForColumns([&](int64_t first, int64_t end) {
+    for (int64_t row = 0; row < inputs_; row += most) {
+      const int64_t depth = std::min(most, inputs_ - row);
+      for (int64_t column = first; column < end; column += width) {
+        const int64_t columns = std::min(width, end - column);
+        const RowBlock panel{panels + column * inputs_ + row * columns, columns};
+        BlockProduct(count, columns, depth, rows.Columns(row), panel, out.Columns(column),
+                     add || row > 0);
+      }
     }
-  }
+  });
 }
 
 void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
@@ -143,17 +163,19 @@ void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBl
   });
   for (int64_t i = 0; i < count && depth_ > inputs_; ++i) rounded.Rows(i).data[inputs_] = 0;
   auto* panels = const_cast<c10::BFloat16*>(panels_.const_data_ptr<c10::BFloat16>());
-  const AmxScope tiles;
   const int64_t width = Width();
-  for (int64_t row = 0; row < depth_; row += kPanelRows) {
-    const int64_t depth = std::min(kPanelRows, depth_ - row);
-    for (int64_t column = 0; column < outputs_; column += width) {
-      const int64_t columns = std::min(width, outputs_ - column);
-      const Bf16Block panel{panels + column * depth_ + row * columns, kPair * columns};
-      Bf16Product(count, columns, depth, rounded.Columns(row), panel, out.Columns(column),
-                  add || row > 0);
+  ForColumns([&](int64_t first, int64_t end) {
+    const AmxScope tiles;
+    for (int64_t row = 0; row < depth_; row += kPanelRows) {
+      const int64_t depth = std::min(kPanelRows, depth_ - row);
+      for (int64_t column = first; column < end; column += width) {
+        const int64_t columns = std::min(width, end - column);
+        const Bf16Block panel{panels + column * depth_ + row * columns, kPair * columns};
+        Bf16Product(count, columns, depth, rounded.Columns(row), panel, out.Columns(column),
+                    add || row > 0);
+      }
     }
-  }
+  });
 }
 
 void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
@@ -169,16 +191,18 @@ void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBl
            {scales.steps + row, scales.lowest + row});
   });
   const auto* panels = panels_.const_data_ptr<int8_t>();
-  const AmxScope tiles;
   const int64_t width = Width();
-  for (int64_t column = 0; column < outputs_; column += width) {
-    const int64_t columns = std::min(width, outputs_ - column);
-    const ColumnScales of_columns{scales_.const_data_ptr<float>() + column,
-                                  totals_.const_data_ptr<float>() + column,
-                                  bias != nullptr ? bias + column : kNone};
-    Int8Product({count, columns, depth_, bytes, scales, panels + column * depth_, of_columns},
-                out.Columns(column), add);
-  }
+  ForColumns([&](int64_t first, int64_t end) {
+    const AmxScope tiles;
+    for (int64_t column = first; column < end; column += width) {
+      const int64_t columns = std::min(width, end - column);
+      const ColumnScales of_columns{scales_.const_data_ptr<float>() + column,
+                                    totals_.const_data_ptr<float>() + column,
+                                    bias != nullptr ? bias + column : kNone};
+      Int8Product({count, columns, depth_, bytes, scales, panels + column * depth_, of_columns},
+                  out.Columns(column), add);
+    }
+  });
 }
 
 }  // namespace linserve

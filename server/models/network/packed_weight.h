@@ -38,15 +38,17 @@ class PackedWeight {
   using MakeRows = std::function<void(int64_t row, int64_t count)>;
 
   // Computes out [count, outputs] = rows [count, inputs] · weightᵀ + bias [outputs], or with `add`
-  // out += that, on the calling thread. `bias` may be nullptr. `make`, where there is one, is
-  // called for all rows before they are read: for a few at a time where these are rounded, which so
-  // are in the first cache still.
+  // out += that, on the threads that the calling one has. `bias` may be nullptr. `make`, where
+  // there is one, is called for all rows before they are read: for a few at a time where these are
+  // rounded, which so are in the first cache still.
   void Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
                 const float* bias = nullptr, const MakeRows& make = {}) const;
 
  private:
   // Calls round(row, count) for a few rows after others, and `make` before it.
   void ForFewRows(int64_t count, const MakeRows& make, const MakeRows& round) const;
+  // Calls multiply(first, end) for all columns, or side by side for shares of them.
+  void ForColumns(const std::function<void(int64_t first, int64_t end)>& multiply) const;
   void MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
   void MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
                     const MakeRows& make) const;

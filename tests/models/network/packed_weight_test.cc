@@ -12,6 +12,7 @@
 #include "attention/products/block_product.h"
 #include "attention/products/int8_product.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/threads.h"
 
 namespace linserve {
 namespace {
@@ -97,6 +98,22 @@ TEST_P(PackedWeightTest, MakesAllRowsOnceBeforeTheyAreRead) {
                       part.copy_(rows.narrow(0, row, some));
                     });
     EXPECT_TRUE(at::equal(out, expected));
+  }
+}
+
+TEST_P(PackedWeightTest, ThreadsThatShareTheColumnsChangeNothing) {
+  for (const int64_t inputs : {96, 1001}) {
+    const PackedWeight packed(at::randn({1000, inputs}), GetParam());
+    const at::Tensor rows = at::randn({9, inputs});
+    const at::Tensor bias = at::randn({1000});
+    const auto multiply = [&](int threads) {
+      const ThreadsScope scope(threads);
+      at::Tensor out = at::ones({9, 1000});
+      packed.Multiply(BlockOf(rows), 9, BlockOf(out), /*add=*/true, bias.const_data_ptr<float>());
+      return out;
+    };
+    const at::Tensor alone = multiply(1);
+    for (const int threads : {2, 3, 8}) EXPECT_TRUE(at::equal(multiply(threads), alone));
   }
 }
 
