@@ -49,7 +49,7 @@ FOLDERS = {
              "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface/file",
              "huggingface/settings", "huggingface"],
     "cuda": ["kernels", ""],
-    "attention": ["rows", "device", "positions", "products", "linear", "linformer", "local", "landmarks", "blocks",
+    "attention": ["rows", "device", "products", "positions", "linear", "linformer", "local", "landmarks", "blocks",
                   "favor"],
     "models": ["config", "placement", "sessions", "network", "tokens", "sentences", "checkpoint", "linformer",
                "linformer_pytorch", "linear_attention_transformer", "linear_attention_transformer/images",

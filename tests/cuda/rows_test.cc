@@ -35,8 +35,8 @@ TYPED_TEST(PositionKernels, AddTheTableAtEachRowsPlace) {
   const at::Tensor table = Random({20, 24}, this->kTable);
   const at::Tensor all = Random({51, 48}, this->kRows);
   at::Tensor rows = all.narrow(1, 8, 24);  // of wider rows
-  at::Tensor expected = rows.to(at::kDouble);
-  AddPositions(expected, this->layout_, table.to(at::kDouble));
+  at::Tensor expected = rows.to(at::kFloat);
+  AddPositions(expected, this->layout_, table.to(at::kFloat));
   const at::Tensor before = all.clone();
   ASSERT_TRUE(CallAddPositions(rows, table, this->places_, [](const auto& arguments, int64_t n) {
     for (int64_t i = 0; i < n; ++i) AddPosition(arguments, i);

@@ -4,6 +4,7 @@
 
 #include "attention/device/device_plugin.h"
 #include "attention/positions/rotary_frequencies.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/scratch.h"
 
@@ -64,7 +65,15 @@ at::Tensor PlacesOfTokens(const at::Tensor& ids, const PlacedLayout& layout, int
 
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table) {
   if (layout.table) return AddAt(rows, table, layout.table->positions);
-  for (const Span& span : Spans(layout)) View(rows, span).add_(table.narrow(0, 0, span.length));
+  for (size_t i = 0; i < layout.starts.size(); ++i) {
+    const int64_t length = layout.lengths[i];
+    const at::Tensor places = table.narrow(0, 0, length);
+    if (rows.is_cpu()) {
+      AddRows(BlockOf(rows, layout.starts[i]), length, rows.size(1), BlockOf(places));
+    } else {
+      rows.narrow(0, layout.starts[i], length).add_(places);
+    }
+  }
 }
 
 void AddAxialPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& coarse,
@@ -75,20 +84,14 @@ void AddAxialPositions(at::Tensor& rows, const PlacedLayout& layout, const at::T
     AddAt(rows, coarse, places.div(width, "floor"));
     return AddAt(rows, fine, places.remainder(width));
   }
-  for (const Span& span : Spans(layout)) {
-    const at::Tensor sequence = View(rows, span);
-    const int64_t whole = span.length / width;
-    const int64_t rest = span.length % width;
-    if (whole > 0) {
-      sequence.narrow(1, 0, whole * width)
-          .unflatten(1, {whole, width})
-          .add_(coarse.narrow(0, 0, whole).unsqueeze(1))
-          .add_(fine);
-    }
-    if (rest > 0) {
-      sequence.narrow(1, whole * width, rest)
-          .add_(coarse.narrow(0, whole, 1))
-          .add_(fine.narrow(0, 0, rest));
+  for (size_t i = 0; i < layout.starts.size(); ++i) {
+    TORCH_CHECK(layout.lengths[i] <= coarse.size(0) * width, "there are ", coarse.size(0) * width,
+                " positions");
+    for (int64_t place = 0; place < layout.lengths[i]; place += width) {
+      const RowBlock block = BlockOf(rows, layout.starts[i] + place);
+      const int64_t some = std::min(width, layout.lengths[i] - place);
+      AddBias(block, some, rows.size(1), BlockOf(coarse, place / width).data);
+      AddRows(block, some, rows.size(1), BlockOf(fine));
     }
   }
 }

@@ -29,7 +29,8 @@ at::Tensor Sinusoid(const at::Tensor& positions, const at::Tensor& frequencies);
 // (fairseq).
 at::Tensor PlacesOfTokens(const at::Tensor& ids, const PlacedLayout& layout, int64_t padding);
 
-// Adds table[t] to row t of each sequence. table [at least the longest, width].
+// Adds table[t] to row t of each sequence. table [at least the longest, width]. On the CPU both are
+// F32, here and in AddAxialPositions().
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table);
 
 // Adds coarse[t div w] + fine[t mod w] to row t of each sequence; coarse [·, width], fine [w,

@@ -1,12 +1,11 @@
 #include "models/forward/pass_results.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
-#include "core/tensor/row_scale.h"
+#include "models/forward/result_rows.h"
 #include "models/placement/tensor_bridge.h"
 
 namespace linserve {
@@ -15,28 +14,6 @@ namespace {
 // So many elements of an output are computed at once: 64 MiB in F32.
 constexpr int64_t kElementsAtOnce = int64_t{16} << 20;
 constexpr int64_t kPooledRows = 1024;
-
-using NamedTensors = std::map<std::string, at::Tensor>;
-
-// Normalises and converts in the order that loses least: the norm is taken in F32. I8 comes with
-// its scale.
-NamedTensors Finish(const std::string& name, const at::Tensor& rows, const OutputOptions& options) {
-  at::Tensor result = rows;
-  if (options.normalize) {
-    result = rows.to(at::kFloat);
-    at::Tensor norm = result.norm(2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
-    // Whatever is divided by an infinity would be a zero that nobody could tell from a true one.
-    norm.masked_fill_(norm.isinf(), std::numeric_limits<float>::quiet_NaN());
-    result = result / norm;
-  }
-  if (options.dtype != DType::kI8) return {{name, result.to(ToScalarType(options.dtype))}};
-  // At least the smallest normal number: rows of zeros have no largest magnitude.
-  const at::Tensor scale = (result.abs().amax({-1}, /*keepdim=*/true).to(at::kFloat) / 127)
-                               .clamp_min_(std::numeric_limits<float>::min());
-  // The scale of a row with a NaN or an infinity says so; its steps are zeros.
-  const at::Tensor steps = (result / scale).round().nan_to_num_(0);
-  return {{name, steps.to(at::kChar)}, {ScaleOf(name), scale}};
-}
 
 // Says whether rows like `first`, of which there are so many, exist already as they are asked for.
 bool IsFinished(const at::Tensor& first, int64_t rows, const OutputOptions& options) {
@@ -146,7 +123,7 @@ class Collector {
       return;
     }
     for (size_t i : group.members) {
-      NamedTensors whole;
+      ResultParts whole;
       for (int64_t row = 0; row < place.length(i); row += most) {
         look_up_();
         const int64_t begin = place.start(i) + row;
@@ -186,7 +163,7 @@ class Collector {
         const Pooling pooling = group.options.pooling;
         each.push_back(Pool(name, place.start(i), PooledRows(name, place, i, pooling), pooling));
       }
-      pooled = at::stack(each);
+      pooled = each.size() == 1 ? each[0].unsqueeze(0) : at::stack(each);
     }
     for (const auto& [part, vectors] : Finish(name, pooled, group.options)) {
       const at::Tensor all = placement_.ToHost(vectors);
@@ -266,14 +243,17 @@ class Collector {
       const at::Tensor some = OutputRows(name, begin, {row, end});
       row = end;
       if (pooling == Pooling::kMean) {
-        const at::Tensor sum = some.sum(0, /*keepdim=*/false, at::kFloat);
-        pooled = pooled.defined() ? pooled + sum : sum;
+        if (!pooled.defined()) {
+          pooled = at::zeros(some.sizes().slice(1), some.options().dtype(at::kFloat));
+        }
+        AddUp(some, pooled);
       } else {
         const at::Tensor most = some.amax(0);
         pooled = pooled.defined() ? at::maximum(pooled, most) : most;
       }
     }
-    return pooling == Pooling::kMean ? pooled / static_cast<double>(rows.size()) : pooled;
+    if (pooling == Pooling::kMean) Divide(pooled, std::ssize(rows));
+    return pooled;
   }
 
   // Returns some rows of an output, ascending and counted from `begin`.
