@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/sequence/batch.h"
 #include "core/sequence/pooling.h"
 #include "core/sequence/truncation.h"
+#include "core/strings/late_interaction.h"
 #include "engine/engine.h"
 
 namespace linserve {
@@ -74,6 +76,8 @@ struct ServingOptions {
   std::map<std::string, std::string> prompts{};
   std::string default_prompt{};  // a name in `prompts`; "": none
   std::string pair_template{};   // in which pairs of texts are written; "": none
+  // How a late-interaction model reads texts, which its folder alone says; nullopt: it is none.
+  std::optional<LateInteraction> late_interaction{};
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;

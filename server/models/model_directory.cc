@@ -26,6 +26,7 @@ absl::StatusOr<SafetensorsFile> ReadModelTensors(const std::string& directory,
   auto whole = ReadCheckpoint(directory);
   if (!whole.ok()) return whole;
   for (const DenseModule& dense : config.network.sentence.dense) {
+    if (dense.path.empty()) continue;
     auto module = ReadCheckpoint(directory + "/" + dense.path);
     if (!module.ok()) return module;
     for (auto& [name, tensor] : module->tensors) {

@@ -163,7 +163,7 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config) {
   Params arguments(config);
   std::unique_ptr<Network> network = row.make(arguments);
   arguments.RefuseUnknown();
-  if (config.sentence.dense.empty()) return network;
+  if (config.sentence.dense.empty() && !config.sentence.each_row) return network;
   Head head = SentenceHead(network->signature(), config.sentence);
   return std::make_unique<HeadNetwork>(std::move(network), std::move(head));
 }

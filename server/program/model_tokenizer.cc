@@ -9,6 +9,7 @@
 #include "core/strings/quote.h"
 #include "telemetry/log.h"
 #include "text/huggingface/json_tokenizer.h"
+#include "text/late_texts.h"
 #include "text/sentencepiece/piece_tokenizer.h"
 
 namespace linserve {
@@ -28,12 +29,23 @@ Loaded LoadPieces(const std::string& directory, const ServingOptions& serving) {
                            {.add_bos = serving.add_bos, .add_eos = serving.add_eos});
 }
 
+Loaded LoadFirst(const std::string& directory, const std::vector<std::string>& whole = {}) {
+  Loaded loaded = LoadTokenizerJson(directory + "/tokenizer.json", whole);
+  if (absl::IsNotFound(loaded.status())) {
+    loaded = LoadVocabularyLines(directory + "/vocab.txt", whole);
+  }
+  if (absl::IsNotFound(loaded.status())) {
+    loaded = LoadVocabularyObject(directory + "/vocab.json", whole);
+  }
+  return loaded;
+}
+
 // Loads a tokenizer whose files say themselves which marks stand around a text.
 Loaded LoadMarked(const std::string& directory, const ServingOptions& serving) {
-  Loaded loaded = LoadTokenizerJson(directory + "/tokenizer.json");
-  if (absl::IsNotFound(loaded.status())) loaded = LoadVocabularyLines(directory + "/vocab.txt");
-  if (absl::IsNotFound(loaded.status())) {
-    loaded = LoadVocabularyObject(directory + "/vocab.json");
+  Loaded loaded = LoadFirst(directory);
+  if (loaded.ok() && serving.late_interaction) {
+    const auto split = SplitPrefixes(*serving.late_interaction, **loaded);
+    if (!split.empty()) loaded = LoadFirst(directory, split);
   }
   if (!loaded.ok() || (!serving.add_bos && !serving.add_eos)) return loaded;
   return absl::InvalidArgumentError(

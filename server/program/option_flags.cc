@@ -95,6 +95,7 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
   if (!config->text_limit_origin.empty() && !flags.contains("max_text_tokens")) {
     serving.text_limit_origin = config->text_limit_origin;
   }
+  serving.late_interaction = config->late_interaction;
   serving.tokenizer_truncates = config->tokenizer_truncates && !flags.contains("truncation");
   const nlohmann::json& wrapper = config->network.wrapper;
   if (const auto padding = PaddingOfWrapper(wrapper); padding && serving.padding == "auto") {

@@ -17,6 +17,7 @@
 #include "repository/retirement.h"
 #include "repository/version_policy.h"
 #include "telemetry/metrics.h"
+#include "text/late_texts.h"
 #include "text/pair_text.h"
 
 namespace linserve {
@@ -32,6 +33,7 @@ struct ServedModel {
   std::string text_limit_origin = "max_text_tokens";  // what says so
   std::map<std::string, std::string> prompts{};       // by name, for requests that ask for one
   std::string default_prompt{};                       // the name of that of all others; "": none
+  std::optional<LateTexts> late_texts{};  // how texts become rows; none: they become what others do
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::optional<PairText>
       pair_text{};  // in which pairs are written; none: the tokenizer joins them

@@ -17,8 +17,19 @@ namespace {
 // Names the model's input that says which token is of which text.
 constexpr const char* kTypesOfTexts = "token_type_ids";
 
+// Name the inputs of a late-interaction model that say which tokens others see, and of which rows
+// are given.
+constexpr const char* kSeen = "attention_mask";
+constexpr const char* kGiven = "scoring_mask";
+
 // Bounds one turn to a few milliseconds. It counts the bytes of the texts and what they become.
 constexpr size_t kWorkPerTurn = 32 << 10;
+
+Tensor MaskOf(const std::vector<bool>& rows) {
+  auto [mask, bytes] = Tensor::AllocateUnfilled(DType::kBool, {std::ssize(rows)});
+  std::transform(rows.begin(), rows.end(), bytes, [](bool row) { return std::byte{row}; });
+  return mask;
+}
 
 // Says whether two views are of the same bytes, and not only of equal ones.
 bool AreOne(std::string_view a, std::string_view b) {
@@ -170,14 +181,25 @@ class TextWork {
     first_ = encoding_->first();
     first_text_ = input.text;
     if (absl::Status status = encoding_->Finish(); !status.ok()) return WithOrigin(status, item);
-    const std::vector<int64_t>& ids = encoding_->ids();
-    if (ids.empty()) return absl::InvalidArgumentError("the text holds no tokens");
-    const Tensor tensor = Tensor::FromInts({static_cast<int64_t>(ids.size())}, ids);
-    item_bytes_ += tensor.byte_size();
-    item.inputs[kTextBecomes] = tensor;
+    if (encoding_->ids().empty()) return absl::InvalidArgumentError("the text holds no tokens");
+    AddIds(input, item);
     if (absl::Status status = AddTypes(item); !status.ok()) return status;
     work_.model->engine->metrics().TokenizeTime(std::chrono::steady_clock::now() - work_.begin);
     return absl::OkStatus();
+  }
+
+  void AddIds(const TextInput& input, Item& item) {
+    LateText text{.ids = encoding_->ids()};
+    const auto& late = work_.model->late_texts;
+    if (late && !input.second) text = late->Read(work_.task, std::move(text.ids));
+    Add(kTextBecomes, Tensor::FromInts({std::ssize(text.ids)}, text.ids), item);
+    if (!text.seen.empty()) Add(kSeen, MaskOf(text.seen), item);
+    if (!text.given.empty()) Add(kGiven, MaskOf(text.given), item);
+  }
+
+  void Add(const char* name, const Tensor& tensor, Item& item) {
+    item_bytes_ += tensor.byte_size();
+    item.inputs[name] = tensor;
   }
 
   // Tells a model that asks for it which token is of which text.
@@ -192,9 +214,7 @@ class TextWork {
                                         ", but the model has types below " +
                                         std::to_string(input->vocabulary) + " (type_vocab_size)");
     }
-    const Tensor tensor = Tensor::FromInts({std::ssize(types)}, types);
-    item_bytes_ += tensor.byte_size();
-    item.inputs[kTypesOfTexts] = tensor;
+    Add(kTypesOfTexts, Tensor::FromInts({std::ssize(types)}, types), item);
     return absl::OkStatus();
   }
 
@@ -242,6 +262,11 @@ absl::Status CheckDeadline(const StepPool& threads, const Tokenization& work, in
 }
 
 }  // namespace
+
+int64_t MostTextTokens(const ServedModel& model, TextTask task) {
+  const auto own = model.late_texts ? model.late_texts->MostTokens(task) : std::nullopt;
+  return own.value_or(model.most_text_tokens);
+}
 
 int64_t MostTokens(const Tokenization& work, const Item& item, char letter) {
   return SmallerLimit(work.most_tokens,

@@ -34,6 +34,7 @@ struct Tokenization {
   std::vector<TextInput> texts{};
   std::shared_ptr<const void> owner;  // keeps alive what the texts view
   std::string prompt{};               // stands before each text, of two before the first
+  TextTask task = TextTask::kNone;    // what a late-interaction model reads them as
   Truncation truncation = Truncation::kNone;
   int64_t most_tokens = 0;  // of a text, or of ids that are truncated; 0: those the model takes
   int64_t max_text_bytes = 0;
@@ -51,6 +52,9 @@ struct Tokenization {
 // Returns how much work it is to tokenize a text of so many bytes, in the unit of all jobs of those
 // threads.
 constexpr int64_t WorkOfText(size_t bytes) { return 512 + static_cast<int64_t>(bytes); }
+
+// Returns how many tokens a text may have by the model's settings; 0: as many as the model takes.
+int64_t MostTextTokens(const ServedModel& model, TextTask task);
 
 // Returns how many tokens along the axis a text may have beside these inputs; 0: any number.
 int64_t MostTokens(const Tokenization& work, const Item& item, char letter);

@@ -83,6 +83,9 @@ class Tokenizer {
   // Returns what an id stands for as the vocabulary has it; "" if it is none's. REQUIRES: `id` is
   // below vocabulary().
   virtual const std::string& PieceOf(int64_t id) const = 0;
+  // Returns the id that stands for what the vocabulary has so; nullopt if none does. It is not
+  // quick.
+  virtual std::optional<int64_t> IdOf(std::string_view piece) const = 0;
   // Begins to read a text, which must not outlive either; `places` says whether to find the place
   // of each token.
   virtual std::unique_ptr<TokenReader> Read(std::string_view text, bool places) const = 0;
@@ -94,6 +97,9 @@ class Tokenizer {
   std::optional<int64_t> end_mark() const;
   // Returns which tokens of long texts the files say to drop; nullopt if they say nothing.
   virtual std::optional<Truncation> truncation() const { return std::nullopt; }
+  // Returns the token that the files name for what is masked or, without one, for the end of a
+  // text; nullopt if they name neither.
+  virtual std::optional<int64_t> filler() const { return std::nullopt; }
 
   // Returns the ids of a whole text: see TextEncoding.
   absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const {

@@ -74,6 +74,7 @@ struct OutputSpec {
   // It says nothing of the rows of a sequence with the input `unmasked_with`, whose rows they are.
   std::string mask{};
   std::string unmasked_with{};
+  bool leaves_out = false;  // rows that the mask hides are in no result, pooled or not
 
   // Says whether pooling makes one row of several. A vector is what its pooling gives.
   bool HasRows() const { return !axes.empty() && axes[0].letter != '\0'; }

@@ -27,6 +27,7 @@ std::string FingerprintOf(const NetworkConfig& config, DType dtype, const Tensor
   for (const DenseModule& dense : config.sentence.dense) {
     document.push_back({Name(config.sentence.pooling), dense.path, dense.activation});
   }
+  if (config.sentence.each_row) document.push_back({"each_row", config.sentence.normalize});
   std::string text = document.dump();
   for (const auto& [name, tensor] : tensors) {
     const std::string_view bytes(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());

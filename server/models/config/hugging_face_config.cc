@@ -12,6 +12,7 @@
 #include "core/strings/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/folder_file.h"
+#include "models/config/late_interaction_folder.h"
 #include "models/config/lm_head_folder.h"
 #include "models/config/own_code.h"
 #include "models/config/sentence_modules.h"
@@ -229,7 +230,7 @@ void AddServing(const std::optional<TextLimit>& limit, const json& own, ModelCon
   SentenceModules& sentence = config.network.sentence;
   config.serving["pooling"] = Name(sentence.pooling);
   config.serving["truncation"] = "right";
-  if (sentence.normalize) config.serving["normalize"] = true;
+  if (sentence.normalize && !sentence.each_row) config.serving["normalize"] = true;
   if (limit) {
     config.serving["max_text_tokens"] = limit->tokens;
     config.text_limit_origin = limit->origin;
@@ -286,16 +287,20 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   json own = OwnServing(document);
   AddPrompts(directory, config.serving);
   const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);
-  config.network.sentence = ReadSentenceModules(directory, prompted);
+  const json transformer = TransformerSettings(directory).members;
+  if (IsLateInteraction(document, directory)) {
+    ReadLateInteraction(document, transformer, directory, config);
+  } else {
+    config.network.sentence = ReadSentenceModules(directory, prompted);
+  }
   if (IsCausalLm(document) && !FolderHas(directory, "modules.json")) {
     config.network.sentence.pooling = Pooling::kLast;
   }
-  const json transformer = TransformerSettings(directory).members;
   ReadSparseEncoder(transformer, own, config);
   ReadAnswers(transformer, directory, own, config);
   RefuseOwnCode(document, config.network.architecture);
   for (const DenseModule& dense : config.network.sentence.dense) {
-    config.names.apart.push_back(dense.path + ".");
+    config.names.apart.push_back(dense.Tensors() + ".");
   }
   auto limit = LimitOfTexts(directory);
   const char* said = limit ? kTextsUpTo : kTokensUpTo;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/strings/late_interaction.h"
 #include "models/config/params.h"
 
 namespace linserve {
@@ -40,6 +41,8 @@ struct ModelConfig {
   // What says how many tokens texts may have, as in "max_seq_length in sentence_bert_config.json";
   // empty: `serving` does.
   std::string text_limit_origin{};
+  // Says how texts become the rows of a late-interaction model; nullopt: it is none.
+  std::optional<LateInteraction> late_interaction{};
   CheckpointNames names;
 };
 

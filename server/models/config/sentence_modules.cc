@@ -74,20 +74,24 @@ Pooling PoolingOf(const json& config, const std::string& file, bool prompted) {
                     ", expected one of cls, mean, max and lasttoken");
 }
 
-// Such a module may also stand before the pooling, for each row.
-void TakesVectors(Params& params) {
+// Says what a module takes and gives: a text's vector, or its rows.
+constexpr const char* kVector = "sentence_embedding";
+constexpr const char* kRows = "token_embeddings";
+
+void Takes(const char* what, Params& params) {
   for (const char* key : {"module_input_name", "module_output_name"}) {
-    params.Choice(key, "sentence_embedding", {"sentence_embedding"});
+    params.Choice(key, what, {what});
   }
 }
 
-DenseModule DenseOf(const json& config, const std::string& path, const std::string& file) {
+DenseModule DenseOf(const json& config, const std::string& path, const std::string& file,
+                    const char* taken) {
   Params params(config, file);
   DenseModule dense{.path = path,
                     .inputs = params.Positive("in_features"),
                     .outputs = params.Positive("out_features"),
                     .biased = params.Flag("bias", true)};
-  TakesVectors(params);
+  Takes(taken, params);
   if (params.Flag("use_residual", false)) params.Fail("use_residual", "false");
   const std::string activation =
       params.Choice("activation_function", "torch.nn.modules.activation.Tanh",
@@ -113,6 +117,32 @@ SpladeModule SpladeOf(const json& config, const std::string& file) {
   return splade;
 }
 
+RowsModule RowsOf(const json& config, const std::string& file) {
+  Params params(config, file);
+  for (const char* key : {"skiplist_words", "skiplist_tasks", "keep_only_token_ids"}) {
+    params.Ignore(key);
+  }
+  params.RefuseUnknown();
+  if (!config.value("keep_only_token_ids", json()).empty()) {
+    params.Fail("keep_only_token_ids", "null: rows are left out by skiplist_words alone");
+  }
+  RowsModule rows;
+  if (params.Has("skiplist_words")) {
+    rows.skipped = TextsOf(config["skiplist_words"], file, "skiplist_words");
+  }
+  if (params.Has("skiplist_tasks")) {
+    json tasks = config["skiplist_tasks"];
+    if (tasks.is_string()) tasks = json::array({tasks});
+    const auto named = TextsOf(tasks, file, "skiplist_tasks");
+    const auto has = [&](const char* task) {
+      return std::find(named.begin(), named.end(), task) != named.end();
+    };
+    rows.in_queries = has("query");
+    rows.in_documents = has("document");
+  }
+  return rows;
+}
+
 json AnswersOf(const json& config, const std::string& file) {
   Params params(config, file);
   params.Choice("module_input_name", "causal_logits", {"causal_logits"});
@@ -124,6 +154,9 @@ json AnswersOf(const json& config, const std::string& file) {
   params.RefuseUnknown();
   return answers;
 }
+
+// Names a class of PyLate, which computes what sentence-transformers' own does.
+constexpr std::string_view kPylateDense = "pylate.models.Dense.Dense";
 
 // Is one entry of modules.json.
 struct Entry {
@@ -137,7 +170,7 @@ Entry EntryOf(const json& module) {
     return value.is_string() ? value.get<std::string>() : std::string();
   };
   const std::string type = text("type");
-  if (!type.starts_with("sentence_transformers.")) {
+  if (!type.starts_with("sentence_transformers.") && type != kPylateDense) {
     throw ConfigError("modules.json: a module of type " + Quoted(type) +
                       " is code of the folder's own, which is not run; expected one of "
                       "sentence_transformers'");
@@ -176,22 +209,73 @@ void CheckPath(const Entry& transformer) {
 void CheckNormalize(const std::string& directory, const Entry& entry) {
   WithConfig(directory, entry, [](const json& config, const std::string& file) {
     Params params(config, file);
-    TakesVectors(params);
+    Takes(kVector, params);
     params.RefuseUnknown();
   });
 }
 
+// Rows are normalized only where the module's file says so.
+void CheckNormalizeOfRows(const json& config, const std::string& file) {
+  Params params(config, file);
+  if (!params.Has("module_input_name")) params.Fail("module_input_name", Quoted(kRows));
+  Takes(kRows, params);
+  params.RefuseUnknown();
+}
+
+// Reads modules.json; null if there is none.
+json ModulesOf(const std::string& directory) {
+  constexpr size_t kMostModules = 16;
+  json modules = FolderFile(directory, "modules.json");
+  if (modules.is_null() || (modules.is_array() && modules.size() <= kMostModules)) return modules;
+  throw ConfigError("modules.json: expected a list of at most " + std::to_string(kMostModules) +
+                    " modules");
+}
+
 }  // namespace
 
-SentenceModules ReadSentenceModules(const std::string& directory, bool prompted) {
-  constexpr size_t kMostModules = 16;
-  SentenceModules found;
-  const json modules = FolderFile(directory, "modules.json");
-  if (modules.is_null()) return found;
-  if (!modules.is_array() || modules.size() > kMostModules) {
-    throw ConfigError("modules.json: expected a list of at most " + std::to_string(kMostModules) +
-                      " modules");
+std::vector<std::string> TextsOf(const json& list, const std::string& file, const char* key) {
+  const bool is_list =
+      list.is_array() &&
+      std::all_of(list.begin(), list.end(), [](const json& one) { return one.is_string(); });
+  if (is_list) return list.get<std::vector<std::string>>();
+  throw ConfigError(file + ": " + Quoted(key) + " is no list of texts");
+}
+
+RowModules ReadRowModules(const std::string& directory) {
+  RowModules found;
+  SentenceModules& sentence = found.sentence;
+  sentence.pooling = Pooling::kNone;
+  sentence.each_row = true;
+  for (const json& module : ModulesOf(directory)) {
+    const Entry entry = EntryOf(module);
+    if (entry.kind == "Transformer") {
+      CheckPath(entry);
+    } else if (entry.kind == "Dense" && !sentence.normalize) {
+      WithConfig(directory, entry, [&](const json& config, const std::string& file) {
+        sentence.dense.push_back(DenseOf(config, entry.path, file, kRows));
+      });
+    } else if (entry.kind == "MultiVectorMask") {
+      WithConfig(directory, entry, [&](const json& config, const std::string& file) {
+        found.rows = RowsOf(config, file);
+      });
+    } else if (entry.kind == "Normalize") {
+      WithConfig(directory, entry, [&](const json& config, const std::string& file) {
+        CheckNormalizeOfRows(config, file);
+        sentence.normalize = true;
+      });
+    } else {
+      throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
+                        " is not computed there, in a late-interaction model; those that are: "
+                        "Transformer, Dense before Normalize, Normalize and MultiVectorMask");
+    }
   }
+  return found;
+}
+
+SentenceModules ReadSentenceModules(const std::string& directory, bool prompted) {
+  SentenceModules found;
+  const json modules = ModulesOf(directory);
+  if (modules.is_null()) return found;
   bool pooled = false;
   bool of_logits = false;  // the Transformer gives those of a masked language model
   for (const json& module : modules) {
@@ -222,7 +306,7 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
       continue;  // it leaves out nothing but in training
     } else if (entry.kind == "Dense" && pooled && !found.normalize) {
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
-        found.dense.push_back(DenseOf(config, entry.path, file));
+        found.dense.push_back(DenseOf(config, entry.path, file, kVector));
       });
     } else {
       throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +

@@ -12,8 +12,11 @@ namespace linserve {
 
 // Is a Dense module of sentence-transformers: y = activation(x·weightᵀ + bias).
 struct DenseModule {
-  std::string path;  // of its folder; its tensors are PATH.linear.weight and PATH.linear.bias
-  int64_t inputs = 0;
+  // Returns what its tensors `weight` and `bias` are called before that.
+  std::string Tensors() const { return path.empty() ? "linear" : path + ".linear"; }
+
+  std::string path;    // of its folder; "": its tensors are among the encoder's
+  int64_t inputs = 0;  // 0: as many as come
   int64_t outputs = 0;
   bool biased = true;
   std::string activation{};  // the class of PyTorch, without its module: "Tanh"
@@ -38,6 +41,7 @@ inline constexpr const char* kFalseToken = "false_token_id";
 // vector through the Dense modules, and normalizes it.
 struct SentenceModules {
   Pooling pooling = Pooling::kMean;
+  bool each_row = false;  // nothing is pooled: each row goes through the modules by itself
   std::vector<DenseModule> dense{};
   bool normalize = false;
   std::optional<SpladeModule> splade{};  // then nothing else is computed
@@ -48,10 +52,31 @@ struct SentenceModules {
   bool operator==(const SentenceModules&) const = default;
 };
 
+// Is a MultiVectorMask of sentence-transformers: it says which rows of a text count.
+struct RowsModule {
+  std::vector<std::string> skipped{};  // tokens whose rows do not
+  bool in_queries = false;             // in which texts those are skipped
+  bool in_documents = true;
+};
+
+// Holds the modules of a late-interaction model.
+struct RowModules {
+  SentenceModules sentence;
+  std::optional<RowsModule> rows{};
+};
+
 // Reads DIRECTORY/modules.json and the config.json of each module. Without that file the rows are
 // pooled by their mean and nothing else is done, as sentence-transformers does. `prompted` says
 // whether texts may have prompts before them. Throws ConfigError for a module, an order or a value
 // that is not computed here, naming it.
 SentenceModules ReadSentenceModules(const std::string& directory, bool prompted);
+
+// Reads the same files of a late-interaction model, whose modules take rows. REQUIRES: there is a
+// modules.json.
+RowModules ReadRowModules(const std::string& directory);
+
+// Returns the texts that a file has as this member. Throws ConfigError if they are no such list.
+std::vector<std::string> TextsOf(const nlohmann::json& list, const std::string& file,
+                                 const char* key);
 
 }  // namespace linserve

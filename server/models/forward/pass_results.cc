@@ -82,8 +82,12 @@ class Collector {
 
   void Collect(const Group& group, const std::string& name, std::vector<TensorMap>& results) {
     look_up_();
-    const Place place = PlaceOf(*signature_.FindOutput(name));
-    if (group.options.pooling == Pooling::kNone) {
+    const OutputSpec& output = *signature_.FindOutput(name);
+    const Place place = PlaceOf(output);
+    const bool some = output.leaves_out && wanted_[group.members[0]].masks.contains(name);
+    if (group.options.pooling == Pooling::kNone && some) {
+      CollectGiven(group, name, place, results);
+    } else if (group.options.pooling == Pooling::kNone) {
       CollectRows(group, name, place, results);
     } else {
       CollectPooled(group, name, place, results);
@@ -137,6 +141,21 @@ class Collector {
       }
       for (const auto& [part, rows] : whole) {
         results[i][part] = FromAten(place.layout != nullptr ? rows : rows.squeeze(0));
+      }
+    }
+  }
+
+  // Computes the rows that are there, of one sequence after another.
+  void CollectGiven(const Group& group, const std::string& name, const Place& place,
+                    std::vector<TensorMap>& results) {
+    for (const size_t i : group.members) {
+      look_up_();
+      const std::vector<int64_t> rows = RowsOf(name, place, i);
+      const int64_t begin = place.start(i);
+      const at::Tensor given = rows.empty() ? pass_.Output(name, begin, begin + 1).narrow(0, 0, 0)
+                                            : OutputRows(name, begin, rows);
+      for (const auto& [part, tensor] : Finish(name, given, group.options)) {
+        results[i][part] = FromAtenApart(placement_.ToHost(tensor));
       }
     }
   }

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "models/config/rotary_params.h"
 #include "models/llama/options.h"
+#include "models/transformers/positions/rotary_params.h"
 
 namespace linserve::llama {
 

@@ -7,8 +7,8 @@
 
 #include "models/config/activation_param.h"
 #include "models/config/hugging_face_config.h"
-#include "models/config/rotary_params.h"
 #include "models/llama/layer_kinds.h"
+#include "models/transformers/positions/rotary_params.h"
 
 namespace linserve::llama {
 namespace {

@@ -37,12 +37,17 @@ struct HeadLayer {
   std::optional<AnswerTokens> answers{};  // of whose weights those of its one output are made
 };
 
-// Says what makes one vector of a sequence behind an encoder.
+// Names the input that says which rows of a head's are given.
+inline constexpr const char* kScoringMask = "scoring_mask";
+
+// Says what makes one vector of a sequence behind an encoder, or one of each of its rows.
 struct Head {
   std::string output;   // what the vector is called
   std::string encoder;  // what the encoder's names stand below, as in "bert"; empty: nothing
   std::string input;  // the output of the encoder that it takes: a vector, or rows, which it pools
   Pooling pooling = Pooling::kMean;
+  bool each_row = false;    // it takes rows one by one, and pools none
+  bool normalized = false;  // what it makes of a row is divided by its 2-norm
   bool hidden_too = false;  // it pools what the mask hides, too
   // It pools rows of other tokens alone, but for a sequence's first one where there is none.
   std::optional<int64_t> pad_token{};

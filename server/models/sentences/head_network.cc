@@ -41,6 +41,7 @@ class HeadNetwork::HeadPass : public Pass {
     const Head& head = network.head_;
     if (!head.hidden_too) mask_ = batch.Find(network.input_.mask);
     if (head.pad_token) mask_ = OtherTokens(batch["x"], *head.pad_token, layout_);
+    batch.inputs.erase(kScoringMask);
     encoder_ = network.encoder_->Begin(std::move(batch));
   }
 
@@ -48,6 +49,7 @@ class HeadNetwork::HeadPass : public Pass {
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name != network_.head_.output) return encoder_->Output(name, begin, end);
+    if (network_.head_.each_row) return network_.EachRow(Taken(begin, end));
     return network_.Apply(network_.input_.HasRows() ? Pooled(begin, end) : Taken(begin, end),
                           network_.head_.layers_of_rows, std::ssize(network_.layers_));
   }
@@ -119,6 +121,7 @@ HeadNetwork::HeadNetwork(std::unique_ptr<Network> encoder, Head head)
     layers_.emplace_back(width, layer);
     width = layer.outputs;
   }
+  width_ = width;
 }
 
 void HeadNetwork::Declare(const Scope& scope) {
@@ -130,17 +133,25 @@ void HeadNetwork::Declare(const Scope& scope) {
 
 Signature HeadNetwork::signature() const {
   Signature signature = encoder_->signature();
-  signature.outputs.insert(signature.outputs.begin(),
-                           {.name = head_.output,
-                            .axes = {Axis::Fixed(head_.layers.back().outputs)},
-                            .mask = head_.hidden_too ? "" : input_.mask});
+  OutputSpec made{.name = head_.output,
+                  .axes = {Axis::Fixed(width_)},
+                  .mask = head_.hidden_too ? "" : input_.mask};
+  if (head_.each_row) {
+    const Axis length = input_.axes[0];
+    signature.inputs.push_back(
+        {.name = kScoringMask, .kind = InputKind::kMask, .axes = {length}, .optional = true});
+    made.axes.insert(made.axes.begin(), length);
+    made.mask = kScoringMask;
+    made.leaves_out = true;
+  }
+  signature.outputs.insert(signature.outputs.begin(), std::move(made));
   return signature;
 }
 
 double HeadNetwork::Flops(int64_t length) const {
-  double flops = encoder_->Flops(length);
+  double flops = 0;
   for (const Layer& layer : layers_) flops += static_cast<double>(layer.linear.Flops());
-  return flops;
+  return encoder_->Flops(length) + flops * static_cast<double>(head_.each_row ? length : 1);
 }
 
 NetworkNotes HeadNetwork::Notes() const {
@@ -158,6 +169,11 @@ std::unique_ptr<Pass> HeadNetwork::Begin(TensorBatch batch) const {
 at::Tensor HeadNetwork::Apply(at::Tensor vectors, int64_t first, int64_t end) const {
   for (int64_t i = first; i < end; ++i) vectors = layers_[static_cast<size_t>(i)](vectors);
   return vectors;
+}
+
+at::Tensor HeadNetwork::EachRow(const at::Tensor& rows) const {
+  const at::Tensor made = Apply(rows, 0, std::ssize(layers_));
+  return head_.normalized ? made / made.norm(2, {-1}, /*keepdim=*/true).clamp_min(1e-12) : made;
 }
 
 }  // namespace linserve

@@ -11,12 +11,13 @@
 
 namespace linserve {
 
-// Is an encoder with layers behind it that make one vector of a sequence: the Dense modules of
-// sentence-transformers, or a classifier. That vector is its first output. The encoder's own
-// outputs follow.
+// Is an encoder with layers behind it that make one vector of a sequence, or one of each of its
+// rows: the Dense modules of sentence-transformers, or a classifier. That is its first output. The
+// encoder's own outputs follow. With a vector of each row an optional mask, kScoringMask, says
+// which of them are given; it hides no row from others.
 class HeadNetwork : public Network {
  public:
-  // REQUIRES: the head has a layer.
+  // REQUIRES: the head has a layer, or takes each row.
   HeadNetwork(std::unique_ptr<Network> encoder, Head head);
 
   void Declare(const Scope& scope) override;
@@ -50,11 +51,14 @@ class HeadNetwork : public Network {
 
   // Takes vectors [·, width] through the layers [first, end).
   at::Tensor Apply(at::Tensor vectors, int64_t first, int64_t end) const;
+  // Makes a vector of each of these rows.
+  at::Tensor EachRow(const at::Tensor& rows) const;
 
   std::unique_ptr<Network> encoder_;
   Head head_;
   OutputSpec input_;  // what it takes
   std::deque<Layer> layers_;
+  int64_t width_ = 0;  // of what it makes
 };
 
 }  // namespace linserve

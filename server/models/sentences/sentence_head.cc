@@ -23,20 +23,22 @@ Activation DenseActivation(const std::string& name) {
 
 Head SentenceHead(const Signature& encoder, const SentenceModules& modules) {
   const OutputSpec& rows = encoder.outputs[0];
-  Head head{.output = "sentence_embedding",
+  Head head{.output = modules.each_row ? "token_embeddings" : "sentence_embedding",
             .encoder = "",
             .input = rows.name,
             .pooling = modules.pooling,
+            .each_row = modules.each_row,
+            .normalized = modules.each_row && modules.normalize,
             .layers = {}};
   int64_t width = rows.axes.back().size;
   for (const DenseModule& module : modules.dense) {
-    if (module.inputs != width) {
+    if (module.inputs != width && module.inputs > 0) {
       throw ConfigError(module.path + "/config.json: in_features is " +
                         std::to_string(module.inputs) + ", but what comes before it gives " +
                         std::to_string(width));
     }
     width = module.outputs;
-    head.layers.push_back({.path = module.path + ".linear",
+    head.layers.push_back({.path = module.Tensors(),
                            .outputs = module.outputs,
                            .biased = module.biased,
                            .activation = DenseActivation(module.activation)});

@@ -6,7 +6,7 @@
 
 #include "models/config/activation_param.h"
 #include "models/config/hugging_face_config.h"
-#include "models/config/rotary_params.h"
+#include "models/transformers/positions/rotary_params.h"
 
 namespace linserve::transformers {
 namespace {

@@ -95,6 +95,15 @@ absl::StatusOr<std::optional<PairText>> PairTextOf(const ServingOptions& serving
   return *std::move(pair);
 }
 
+// Returns how texts become rows; nullopt if they become what those of other models do.
+absl::StatusOr<std::optional<LateTexts>> LateTextsOf(const ServingOptions& serving,
+                                                     const Tokenizer* tokenizer) {
+  if (!serving.late_interaction || tokenizer == nullptr) return std::nullopt;
+  auto texts = LateTexts::Of(*serving.late_interaction, *tokenizer);
+  if (!texts.ok()) return texts.status();
+  return *std::move(texts);
+}
+
 absl::Status CheckDimensions(const std::vector<int64_t>& dimensions, const ModelInfo& info) {
   const std::vector<Axis>& axes = info.signature.outputs[0].axes;
   const int64_t width = axes.empty() ? 0 : axes.back().size;
@@ -129,6 +138,8 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   }
   auto pair_text = PairTextOf(plan->serving, tokenizer->get());
   if (!pair_text.ok()) return pair_text.status();
+  auto late_texts = LateTextsOf(plan->serving, tokenizer->get());
+  if (!late_texts.ok()) return late_texts.status();
   EngineOptions options = plan->serving.ForEngine(plan->replicas);
   options.name = directory.name + "/" + std::to_string(directory.version);
   options.sessions.budget = context.sessions;
@@ -150,6 +161,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->prompts = plan->serving.prompts;
   model->default_prompt = plan->serving.default_prompt;
   model->pair_text = *std::move(pair_text);
+  model->late_texts = *std::move(late_texts);
   model->dimensions = plan->serving.dimensions;
   model->threads = plan->load.threads;
   model->processor = context.devices.accelerators() > 0
@@ -180,6 +192,7 @@ absl::StatusOr<CheckedModel> CheckServed(const ModelDirectory& directory, const 
     fit = CheckTokenizer(directory.path, **tokenizer, report->info.signature);
   }
   if (fit.ok()) fit = PairTextOf(plan->serving, tokenizer->get()).status();
+  if (fit.ok()) fit = LateTextsOf(plan->serving, tokenizer->get()).status();
   if (!fit.ok()) return fit;
   return CheckedModel{report->info, *weights, plan->replicas, *tokenizer != nullptr};
 }

@@ -137,7 +137,7 @@ absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
 
 absl::Status EmbeddingsRequestState::ReadTexts(const Texts& given, Tokenization& work) {
   work.owner = query_;
-  work.most_tokens = SmallerLimit(work.most_tokens, work.model->most_text_tokens);
+  work.most_tokens = SmallerLimit(work.most_tokens, MostTextTokens(*work.model, work.task));
   for (const std::string& text : given) {
     work.texts.push_back({work.items.size(), text});
     work.items.emplace_back(Item{{}, options_});

@@ -27,11 +27,17 @@ class JsonTokenizer : public Tokenizer {
     return token != nullptr ? token->content : pipeline_->vocabulary.TextOf(id);
   }
 
+  std::optional<int64_t> IdOf(std::string_view piece) const override {
+    const int64_t id = pipeline_->IdOf(piece);
+    return id < 0 ? std::nullopt : std::optional(id);
+  }
+
   std::unique_ptr<TokenReader> Read(std::string_view text, bool places) const override {
     return std::make_unique<PipelineReader>(*pipeline_, text, places);
   }
 
   std::optional<Truncation> truncation() const override { return pipeline_->truncation; }
+  std::optional<int64_t> filler() const override { return pipeline_->filler; }
 
  private:
   absl::StatusOr<std::string> DecodeIds(const std::vector<int64_t>& ids,
@@ -51,6 +57,7 @@ class JsonTokenizer : public Tokenizer {
   const std::unique_ptr<const Pipeline> pipeline_;
 };
 
+using Tokens = std::vector<std::string>;
 using Loaded = absl::StatusOr<std::shared_ptr<const Tokenizer>>;
 using MadePipeline = absl::StatusOr<std::unique_ptr<const Pipeline>>;
 
@@ -66,13 +73,14 @@ Loaded Named(const std::string& path, const char* kind, MadePipeline pipeline) {
 
 // Loads a file of a tokenizer: `make` is called with its text and the settings beside it.
 template <typename Make>
-Loaded Load(const std::string& path, const char* kind, const Make& make) {
+Loaded Load(const std::string& path, const char* kind, const Tokens& whole, const Make& make) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     return absl::NotFoundError("there is no tokenizer at " + path);
   }
   auto settings = ReadTokenizerSettings(path);
   if (!settings.ok()) return Named(path, kind, settings.status());
+  settings->whole = whole;
   const auto text = ReadFile(path, kLargestTokenizer);
   return Named(path, kind, text.ok() ? make(*text, *std::move(settings)) : text.status());
 }
@@ -115,16 +123,19 @@ MadePipeline OfObject(const std::string& path, const std::string& text,
 
 }  // namespace
 
-Loaded LoadTokenizerJson(const std::string& path) {
-  return Load(path, "tokenizer.json", ReadPipeline);
+Loaded LoadTokenizerJson(const std::string& path, const Tokens& whole) {
+  return Load(path, "tokenizer.json", whole, ReadPipeline);
 }
 
-Loaded LoadVocabularyLines(const std::string& path) { return Load(path, "vocabulary", OfLines); }
+Loaded LoadVocabularyLines(const std::string& path, const Tokens& whole) {
+  return Load(path, "vocabulary", whole, OfLines);
+}
 
-Loaded LoadVocabularyObject(const std::string& path) {
-  return Load(path, "vocabulary", [&path](const std::string& text, TokenizerSettings settings) {
-    return OfObject(path, text, std::move(settings));
-  });
+Loaded LoadVocabularyObject(const std::string& path, const Tokens& whole) {
+  return Load(path, "vocabulary", whole,
+              [&path](const std::string& text, TokenizerSettings settings) {
+                return OfObject(path, text, std::move(settings));
+              });
 }
 
 Loaded ParseTokenizerJson(std::string_view json) {

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "text/tokenizer.h"
@@ -21,11 +23,17 @@ namespace linserve {
 // unknown then as they would be whole, other tokens may differ beside the cut.
 // server/text/README.md lists the parts that are known.
 //
+// Tokens of `whole` are found in texts as they stand there, before all others, whatever the files
+// say of them.
+//
 // Returns NOT_FOUND if there is no such file, INVALID_ARGUMENT if it is no such tokenizer, or one
 // with a part that is not known.
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path);
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyLines(const std::string& path);
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyObject(const std::string& path);
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(
+    const std::string& path, const std::vector<std::string>& whole = {});
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyLines(
+    const std::string& path, const std::vector<std::string>& whole = {});
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyObject(
+    const std::string& path, const std::vector<std::string>& whole = {});
 
 // Reads the text of a tokenizer.json. INVALID_ARGUMENT is as above.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json);

@@ -53,6 +53,7 @@ struct Pipeline {
   PostProcessing post;
   DecoderChain decoder;
   std::optional<Truncation> truncation;  // what becomes of long texts, if the files say it
+  std::optional<int64_t> filler;         // the id of the mask or, without one, of the end
 
   std::vector<AddedToken> added;
   AddedTokenFinder before_normalizing{{}, {}};

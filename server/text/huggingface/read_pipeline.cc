@@ -47,6 +47,9 @@ absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& of_file,
                    "has more than " + std::to_string(kLongestToken) + " bytes");
     if (!members.status().ok()) return members.status();
   }
+  for (const std::string& whole : settings.whole) {
+    tokens.push_back({.content = whole, .normalized = false, .special = true});
+  }
   return tokens;
 }
 
@@ -118,6 +121,10 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> MakePipeline(FileMembers members
   if (members.marks) pipeline->post = PostOf(*members.marks, *pipeline);
   if (!settings.takes_types()) DropTypes(pipeline->post);
   if (settings.truncation) pipeline->truncation = settings.truncation;
+  for (const char* mark : {"mask_token", "eos_token"}) {
+    const int64_t id = pipeline->IdOf(settings.MarkText(mark));
+    if (id >= 0 && !pipeline->filler) pipeline->filler = id;
+  }
   return pipeline;
 }
 

@@ -1,5 +1,6 @@
 #include "text/sentencepiece/piece_tokenizer.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -26,6 +27,13 @@ class PieceTokenizer : public Tokenizer {
 
   const std::string& PieceOf(int64_t id) const override {
     return pieces_->model.pieces[static_cast<size_t>(id)].text;
+  }
+
+  std::optional<int64_t> IdOf(std::string_view piece) const override {
+    const auto& pieces = pieces_->model.pieces;
+    const auto found = std::find_if(pieces.begin(), pieces.end(),
+                                    [&](const auto& one) { return one.text == piece; });
+    return found == pieces.end() ? std::nullopt : std::optional(found - pieces.begin());
   }
 
   std::unique_ptr<TokenReader> Read(std::string_view text, bool places) const override {

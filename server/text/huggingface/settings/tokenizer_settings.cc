@@ -86,7 +86,8 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& path)
                              .marks = *std::move(marks),
                              .more_tokens = *std::move(more),
                              .class_name = "",
-                             .truncation = std::nullopt};
+                             .truncation = std::nullopt,
+                             .whole = {}};
   settings.class_name = ClassNameOf(settings.config, *model);
   settings.keeps_file = KeepsFile(TextMember(*model, "model_type"));
   if (!settings.keeps_file) settings.kind = ClassNamed(settings.class_name);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/sequence/truncation.h"
@@ -32,6 +33,7 @@ struct TokenizerSettings {
   TokenizerClass kind = TokenizerClass::kNone;
   bool keeps_file = false;               // whatever class is named: see KeepsFile()
   std::optional<Truncation> truncation;  // what tokenizer_config.json says of long texts
+  std::vector<std::string> whole;        // tokens that are found in texts as they stand there
   bool lowercase_first = false;          // sentence-transformers lowers texts before all else
 };
 

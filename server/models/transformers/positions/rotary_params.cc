@@ -1,4 +1,4 @@
-#include "models/config/rotary_params.h"
+#include "models/transformers/positions/rotary_params.h"
 
 #include <algorithm>
 #include <cmath>
