@@ -62,7 +62,7 @@ absl::Status CheckClassifies(const ServedModel& model) {
 }
 
 absl::Status CheckRanks(const ServedModel& model) {
-  if (KindOf(model) == ModelKind::kReranker) return absl::OkStatus();
+  if (KindOf(model) == ModelKind::kReranker || model.late_texts) return absl::OkStatus();
   return Other(model, "re-ranker");
 }
 

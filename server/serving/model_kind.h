@@ -22,7 +22,7 @@ ModelKind KindOf(const ServedModel& model);
 std::string OnlyModelOf(const ServiceContext& service, const Caller& caller, ModelKind kind);
 
 // These return OK if the model is of the kind that a request needs. UNIMPLEMENTED says what kind it
-// is of, and what to ask it instead.
+// is of, and what to ask it instead. A late-interaction model, which gives embeddings, ranks, too.
 absl::Status CheckEmbeds(const ServedModel& model);
 absl::Status CheckEmbedsSparsely(const ServedModel& model);
 absl::Status CheckClassifies(const ServedModel& model);

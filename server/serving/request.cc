@@ -113,10 +113,10 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
   if (status.ok()) status = prompt.status();
   Tokenization work{.model = *model,
                     .owner = nullptr,
-                    .prompt = std::move(prompt).value_or(""),
-                    .task = TaskOf(prompt_name_),
+                    .reading = {.task = TaskOf(prompt_name_),
+                                .prompt = std::move(prompt).value_or(""),
+                                .most_tokens = MostTextTokens(**model, TaskOf(prompt_name_))},
                     .truncation = (*model)->default_truncation,
-                    .most_tokens = MostTextTokens(**model, TaskOf(prompt_name_)),
                     .max_text_bytes = service.limits.max_text_bytes,
                     .caller = context_.caller->name(),
                     .deadline = context_.deadline,

@@ -36,6 +36,10 @@ bool AreOne(std::string_view a, std::string_view b) {
   return a.data() == b.data() && a.size() == b.size();
 }
 
+const TextReading& ReadingOf(const Tokenization& work, const TextInput& input) {
+  return input.reading ? *input.reading : work.reading;
+}
+
 // Returns how many bytes of a request's texts are read for this one of them: the first text of
 // pairs that follow each other is read once.
 size_t BytesToRead(const Tokenization& work, size_t index) {
@@ -43,7 +47,7 @@ size_t BytesToRead(const Tokenization& work, size_t index) {
   const bool known = index > 0 && input.second && !work.model->pair_text &&
                      AreOne(input.text, work.texts[index - 1].text);
   if (known) return input.second->size();
-  return work.prompt.size() + input.bytes();
+  return ReadingOf(work, input).prompt.size() + input.bytes();
 }
 
 int64_t WorkOf(const Tokenization& work) {
@@ -141,7 +145,8 @@ class TextWork {
                                         " takes no text, for it has no tokenizer; send "
                                         "token ids");
     }
-    const size_t bytes = work_.prompt.size() + input.bytes();
+    const TextReading& reading = ReadingOf(work_, input);
+    const size_t bytes = reading.prompt.size() + input.bytes();
     if (std::cmp_greater(bytes, work_.max_text_bytes)) {
       return absl::InvalidArgumentError((input.second ? "the two texts have " : "the text has ") +
                                         std::to_string(bytes) + " bytes, at most " +
@@ -150,13 +155,19 @@ class TextWork {
     }
     const Signature& signature = model.engine->info().signature;
     const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
-    const int64_t longest = MostTokens(work_, item, letter);
+    const int64_t longest = MostTokens(work_, reading, item, letter);
     if (!input.second) {
-      encoding_.emplace(*model.tokenizer, Prompted(input.text), work_.truncation, longest);
+      encoding_.emplace(*model.tokenizer, Prompted(reading.prompt, input.text), work_.truncation,
+                        longest);
       return absl::OkStatus();
     }
+    if (model.late_texts) {
+      return absl::InvalidArgumentError("model " + Quoted(model.name) +
+                                        " is a late-interaction model, which reads one text at a "
+                                        "time; compare the rows of two, as /rerank does");
+    }
     if (model.pair_text) {
-      prompted_ = model.pair_text->Write(work_.prompt, input.text, *input.second);
+      prompted_ = model.pair_text->Write(reading.prompt, input.text, *input.second);
       encoding_.emplace(*model.tokenizer, prompted_, work_.truncation, longest,
                         model.pair_text->marks());
       return absl::OkStatus();
@@ -167,20 +178,21 @@ class TextWork {
           model.tokenizer->file() + " does not say what two that are read together become");
     }
     if (!AreOne(input.text, first_text_)) first_.reset();
-    encoding_.emplace(*model.tokenizer, first_ ? input.text : Prompted(input.text), *input.second,
-                      work_.truncation, longest, first_);
+    encoding_.emplace(*model.tokenizer, first_ ? input.text : Prompted(reading.prompt, input.text),
+                      *input.second, work_.truncation, longest, first_);
     return absl::OkStatus();
   }
 
   // Returns a text with the prompt before it.
-  std::string_view Prompted(std::string_view text) {
-    return work_.prompt.empty() ? text : prompted_ = work_.prompt + std::string(text);
+  std::string_view Prompted(const std::string& prompt, std::string_view text) {
+    return prompt.empty() ? text : prompted_ = prompt + std::string(text);
   }
 
   absl::Status End(Item& item, const TextInput& input) {
     first_ = encoding_->first();
     first_text_ = input.text;
-    if (absl::Status status = encoding_->Finish(); !status.ok()) return WithOrigin(status, item);
+    if (absl::Status status = encoding_->Finish(); !status.ok())
+      return WithOrigin(status, input, item);
     if (encoding_->ids().empty()) return absl::InvalidArgumentError("the text holds no tokens");
     AddIds(input, item);
     if (absl::Status status = AddTypes(item); !status.ok()) return status;
@@ -191,7 +203,7 @@ class TextWork {
   void AddIds(const TextInput& input, Item& item) {
     LateText text{.ids = encoding_->ids()};
     const auto& late = work_.model->late_texts;
-    if (late && !input.second) text = late->Read(work_.task, std::move(text.ids));
+    if (late) text = late->Read(ReadingOf(work_, input).task, std::move(text.ids));
     Add(kTextBecomes, Tensor::FromInts({std::ssize(text.ids)}, text.ids), item);
     if (!text.seen.empty()) Add(kSeen, MaskOf(text.seen), item);
     if (!text.given.empty()) Add(kGiven, MaskOf(text.given), item);
@@ -219,12 +231,13 @@ class TextWork {
   }
 
   // Says what limits the text, where it is not the model itself.
-  absl::Status WithOrigin(const absl::Status& too_long, const Item& item) const {
+  absl::Status WithOrigin(const absl::Status& too_long, const TextInput& input,
+                          const Item& item) const {
     const ServedModel& model = *work_.model;
     const Signature& signature = model.engine->info().signature;
     const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
     const int64_t longest = LongestFor(signature, item, letter);
-    if (MostTokens(work_, item, letter) == longest) return too_long;
+    if (MostTokens(work_, ReadingOf(work_, input), item, letter) == longest) return too_long;
     return absl::InvalidArgumentError(std::string(too_long.message()) + "; so says " +
                                       model.text_limit_origin);
   }
@@ -268,8 +281,9 @@ int64_t MostTextTokens(const ServedModel& model, TextTask task) {
   return own.value_or(model.most_text_tokens);
 }
 
-int64_t MostTokens(const Tokenization& work, const Item& item, char letter) {
-  return SmallerLimit(work.most_tokens,
+int64_t MostTokens(const Tokenization& work, const TextReading& reading, const Item& item,
+                   char letter) {
+  return SmallerLimit(reading.most_tokens,
                       LongestFor(work.model->engine->info().signature, item, letter));
 }
 

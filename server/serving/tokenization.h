@@ -18,11 +18,19 @@
 
 namespace linserve {
 
+// Says how a late-interaction model reads a text.
+struct TextReading {
+  TextTask task = TextTask::kNone;
+  std::string prompt{};     // stands before it
+  int64_t most_tokens = 0;  // that it may have; 0: those the model takes
+};
+
 // Holds a text of a request, or two that are read together, and says which of its items it is for.
 struct TextInput {
   size_t item = 0;
   std::string_view text;
   std::optional<std::string_view> second{};
+  std::shared_ptr<const TextReading> reading{};  // null: that of all texts of the request
 
   size_t bytes() const { return text.size() + (second ? second->size() : 0); }
 };
@@ -33,10 +41,10 @@ struct Tokenization {
   std::vector<absl::StatusOr<Item>> items{};
   std::vector<TextInput> texts{};
   std::shared_ptr<const void> owner;  // keeps alive what the texts view
-  std::string prompt{};               // stands before each text, of two before the first
-  TextTask task = TextTask::kNone;    // what a late-interaction model reads them as
+  // How the texts are read; of two, the prompt stands before the first. It also says how many ids
+  // are left where ids are truncated.
+  TextReading reading{};
   Truncation truncation = Truncation::kNone;
-  int64_t most_tokens = 0;  // of a text, or of ids that are truncated; 0: those the model takes
   int64_t max_text_bytes = 0;
   std::string caller{};
   TimePoint deadline = TimePoint::max();
@@ -56,8 +64,10 @@ constexpr int64_t WorkOfText(size_t bytes) { return 512 + static_cast<int64_t>(b
 // Returns how many tokens a text may have by the model's settings; 0: as many as the model takes.
 int64_t MostTextTokens(const ServedModel& model, TextTask task);
 
-// Returns how many tokens along the axis a text may have beside these inputs; 0: any number.
-int64_t MostTokens(const Tokenization& work, const Item& item, char letter);
+// Returns how many tokens along the axis a text that is read so may have beside these inputs; 0:
+// any number.
+int64_t MostTokens(const Tokenization& work, const TextReading& reading, const Item& item,
+                   char letter);
 
 // Puts the token ids of each text into its item, or the text's fault into the item's place, and
 // then calls `done`. That happens on one of the threads, or at once where there are no texts.

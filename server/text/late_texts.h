@@ -35,6 +35,9 @@ class LateTexts {
   // Returns how many tokens a text may have; nullopt: as many as one without a task.
   std::optional<int64_t> MostTokens(TextTask task) const;
 
+  // Says whether a score is divided by the number of the query's rows.
+  bool mean() const { return settings_.mean; }
+
   // Fills queries up, and says which rows are left out. `ids` are those of the text with its marks.
   LateText Read(TextTask task, std::vector<int64_t> ids) const;
 
@@ -48,7 +51,6 @@ class LateTexts {
 
 // Returns those of the prefixes that the tokenizer knows as tokens, but splits in texts: the whole
 // prefix or, if it is no token, its first word.
-std::vector<std::string> SplitPrefixes(const LateInteraction& settings,
-                                       const Tokenizer& tokenizer);
+std::vector<std::string> SplitPrefixes(const LateInteraction& settings, const Tokenizer& tokenizer);
 
 }  // namespace linserve

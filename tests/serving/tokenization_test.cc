@@ -100,7 +100,7 @@ TEST_F(TokenizationTest, WithoutTruncationALongTextIsAFaultThatSaysWhatLimitsIt)
     Texts texts({"the server answers"});
     Tokenization work = WorkOf(texts);
     work.truncation = truncation;
-    work.most_tokens = 9;
+    work.reading.most_tokens = 9;
     ASSERT_TRUE(Tokenize(*pool_, std::move(work)).ok());
     const auto items = *texts.answer.get();
     if (truncation == Truncation::kNone) {
@@ -226,7 +226,7 @@ TEST_F(TokenizationTest, PutsThePromptBeforeEachText) {
   const auto ids_of = [&](const std::string& prompt, const std::string& text) {
     Texts texts({text});
     Tokenization work = WorkOf(texts);
-    work.prompt = prompt;
+    work.reading.prompt = prompt;
     EXPECT_TRUE(Tokenize(*pool_, std::move(work)).ok());
     const auto items = texts.answer.get();
     if (!items.ok()) return std::vector<int64_t>();

@@ -20,19 +20,19 @@ using ::testing::IsEmpty;
 class LateTextsTest : public ::testing::Test {
  protected:
   LateTextsTest() {
-    const json model = {{"type", "WordLevel"},
-                        {"unk_token", "?"},
-                        {"vocab", {{"?", 0}, {"a", 1}, {".", 2}, {"[", 3}, {"]", 4}, {"m", 5},
-                                   {"[m]", 6}, {"q", 7}}}};
-    const json prefix = {{"content", "[Q] "}, {"id", 8},          {"single_word", false},
-                         {"lstrip", false},   {"rstrip", false},  {"normalized", true},
+    const json model = {
+        {"type", "WordLevel"},
+        {"unk_token", "?"},
+        {"vocab",
+         {{"?", 0}, {"a", 1}, {".", 2}, {"[", 3}, {"]", 4}, {"m", 5}, {"[m]", 6}, {"q", 7}}}};
+    const json prefix = {{"content", "[Q] "}, {"id", 8},         {"single_word", false},
+                         {"lstrip", false},   {"rstrip", false}, {"normalized", true},
                          {"special", false}};
-    WriteAll(directory_.File("tokenizer.json"),
-             json{{"model", model},
-                  {"normalizer", {{"type", "Lowercase"}}},
-                  {"pre_tokenizer", {{"type", "Whitespace"}}},
-                  {"added_tokens", json::array({prefix})}}
-                 .dump());
+    WriteAll(directory_.File("tokenizer.json"), json{{"model", model},
+                                                     {"normalizer", {{"type", "Lowercase"}}},
+                                                     {"pre_tokenizer", {{"type", "Whitespace"}}},
+                                                     {"added_tokens", json::array({prefix})}}
+                                                    .dump());
     WriteAll(directory_.File("tokenizer_config.json"), R"({"eos_token": "."})");
     tokenizer_ = Loaded();
   }

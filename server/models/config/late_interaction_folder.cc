@@ -85,13 +85,12 @@ json SettingsOfPylate(const json& sentences) {
   for (const char* key : {"query_length", "document_length"}) {
     if (const json value = sentences.value(key, json()); !value.is_null()) settings[key] = value;
   }
-  constexpr std::array kMarks = {"query_length",         "document_length",
-                                 "do_query_expansion",   "attend_to_expansion_tokens",
+  constexpr std::array kMarks = {"query_length",          "document_length",
+                                 "do_query_expansion",    "attend_to_expansion_tokens",
                                  "attend_to_mask_tokens", "skiplist_words"};
-  const bool is_pylates =
-      HasPrefixes(sentences) || std::any_of(kMarks.begin(), kMarks.end(), [&](const char* key) {
-        return sentences.contains(key);
-      });
+  const bool is_pylates = HasPrefixes(sentences) ||
+                          std::any_of(kMarks.begin(), kMarks.end(),
+                                      [&](const char* key) { return sentences.contains(key); });
   if (sentences.contains(kExpansion)) {
     settings[kExpansion] = sentences[kExpansion];
   } else if (is_pylates) {
@@ -242,6 +241,7 @@ void ReadLateInteraction(const json& document, const json& transformer,
         "modules.json is not there, which says how rows are projected: download the whole folder");
   }
   LateInteraction texts;
+  texts.mean = sentences.value("similarity_fn_name", json()) == "meanmaxsim";
   json settings = has_modules ? SettingsOfPylate(sentences)
                               : ReadStanfords(directory, texts, config.network.sentence);
   if (transformer.is_object()) settings.update(transformer);

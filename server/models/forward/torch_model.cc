@@ -106,6 +106,14 @@ class TorchModel : public Model {
     return true;
   }
 
+  // Says whether the input is a mask that says which rows are given, and changes none.
+  bool ChoosesRows(const std::string& name) const {
+    const auto& outputs = info_.signature.outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [&](const OutputSpec& output) {
+      return output.leaves_out && output.mask == name;
+    });
+  }
+
   TensorBatch OnDevice(const Batch& batch) const {
     TensorBatch tensors;
     tensors.padding = batch.padding;
@@ -114,7 +122,7 @@ class TorchModel : public Model {
     for (const auto& [name, tensor] : batch.inputs) {
       // With the packages' padding it hides that.
       const bool may_go = batch.padding != Padding::kZeros && network_->LeavesOutFullMasks();
-      if (may_go && HidesNothing(name, batch)) continue;
+      if (ChoosesRows(name) || (may_go && HidesNothing(name, batch))) continue;
       at::Tensor input = placement_.ToDevice(ToAten(tensor));
       if (input.is_floating_point()) {
         input = input.to(TensorType(info_.dtype, placement_.device()));

@@ -41,7 +41,6 @@ class HeadNetwork::HeadPass : public Pass {
     const Head& head = network.head_;
     if (!head.hidden_too) mask_ = batch.Find(network.input_.mask);
     if (head.pad_token) mask_ = OtherTokens(batch["x"], *head.pad_token, layout_);
-    batch.inputs.erase(kScoringMask);
     encoder_ = network.encoder_->Begin(std::move(batch));
   }
 

@@ -111,9 +111,9 @@ absl::Status GenerateRequestState::ReadOptions(const RpcLimits& /*limits*/,
 absl::Status GenerateRequestState::ReadItems(Tokenization& work) {
   if (absl::Status status = ReserveItems(*work.model, 1); !status.ok()) return status;
   work.owner = message_;
-  work.prompt.clear();                  // it is for vectors
+  work.reading.prompt.clear();          // it is for vectors
   work.truncation = Truncation::kNone;  // after a prompt as long as the model takes nothing follows
-  work.most_tokens = 0;
+  work.reading.most_tokens = 0;
   auto prompt = PromptOf(message_, work.model->engine->info());
   if (!prompt.ok()) return prompt.status();
   from_text_ = message_->has_text();

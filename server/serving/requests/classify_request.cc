@@ -2,16 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "core/json/json_string.h"
 #include "core/sequence/content.h"
+#include "core/threads/guarded.h"
 #include "serving/admission.h"
 #include "serving/model_kind.h"
+#include "serving/prompts.h"
+#include "serving/requests/max_sim.h"
 
 namespace linserve {
 namespace {
+
+// So many products of numbers take as long as a byte of a text does to tokenize, by which the work
+// of threads is counted.
+constexpr int64_t kProductsOfByte = 256;
+// Bounds one turn to a few milliseconds.
+constexpr int64_t kComparedPerTurn = 32 << 10;
+
+// Returns how much work it is to compare the rows of two texts.
+int64_t WorkOfPair(const Tensor& query, const Tensor& document) {
+  return 1 + query.elements() * document.shape()[0] / kProductsOfByte;
+}
 
 int64_t BytesOf(const Texts& texts) {
   return std::accumulate(
@@ -39,6 +54,21 @@ void ApplySoftmax(std::vector<float>& scores) {
   for (float& score : scores) score = static_cast<float>(std::exp(score - most) / sum);
 }
 
+// Returns how a text of a pair is read, by a late-interaction model, as this task's with its
+// prompt.
+std::shared_ptr<const TextReading> ReadAs(const ServedModel& model, TextTask task,
+                                          const std::string& prompt) {
+  const auto found = model.prompts.find(prompt);
+  return std::make_shared<const TextReading>(
+      TextReading{.task = task,
+                  .prompt = found == model.prompts.end() ? "" : found->second,
+                  .most_tokens = MostTextTokens(model, task)});
+}
+
+absl::Status NotFinite() {
+  return absl::OutOfRangeError("a score is not finite; so it is with weights that overflow");
+}
+
 // Returns 0, 1 and so on, the ones first whose scores are higher.
 template <typename Score>
 std::vector<size_t> Descending(size_t count, const Score& score) {
@@ -62,7 +92,7 @@ std::vector<float> Classified::Scores(size_t sequence) const {
   std::vector<float> scores = logits[sequence];
   // Those of a ranking are from 0 to 1, whatever the model was trained for.
   const bool values = problem_type == ProblemType::kRegression && !query->ranks;
-  if (query->raw_scores || values) return scores;
+  if (query->raw_scores || values || compares) return scores;
   if (scores.size() == 1 || problem_type == ProblemType::kMultiLabel) {
     ApplySigmoid(scores);
   } else {
@@ -84,6 +114,7 @@ void ClassifyRequestState::Submit(ServiceContext& service, ClassifyQuery query,
                                   std::optional<Inflight::Reservation> place) {
   if (place) TakeOver(*std::move(place));
   query_ = std::make_shared<const ClassifyQuery>(std::move(query));
+  threads_ = &service.tokenizers;
   std::string name = query_->model;
   for (const ModelKind kind : {ModelKind::kClassifier, ModelKind::kReranker}) {
     const bool fits = kind == ModelKind::kReranker || !query_->ranks;
@@ -101,7 +132,10 @@ absl::Status ClassifyRequestState::ReadOptions(const RpcLimits& limits, const Se
   prompt_name_ = query_->prompt_name;
   classified_.labels = info.labels;
   classified_.problem_type = info.problem_type;
-  AnswerTakes(AnswerBytes(*info.labels));
+  classified_.compares = info.labels == nullptr;
+  mean_ = classified_.compares && model.late_texts->mean();
+  // Results that are rows are many times a score's answer, for which there is room with its item.
+  if (!classified_.compares) AnswerTakes(AnswerBytes(*info.labels));
   return CheckCount(std::ssize(query_->sequences), limits);
 }
 
@@ -113,6 +147,7 @@ absl::Status ClassifyRequestState::ReadItems(Tokenization& work) {
   if (!place.ok()) return place;
   work.owner = query_;
   work.truncation = query_->truncation.Over(work.truncation);
+  if (classified_.compares) return ReadApart(work);
   OutputOptions options;
   options.outputs = {kLogits};
   for (const auto& [text, second] : query_->sequences) {
@@ -124,21 +159,94 @@ absl::Status ClassifyRequestState::ReadItems(Tokenization& work) {
   return absl::OkStatus();
 }
 
-absl::Status ClassifyRequestState::Answer(std::vector<ItemResult> results, const Timing& last) {
-  for (const ItemResult& result : results) {
-    classified_.tokens += result.tokens;
-    const Tensor& logits = result.outputs.begin()->second;
-    if (FindNonfinite(logits)) {
-      return absl::OutOfRangeError("a score is not finite; so it is with weights that overflow");
+absl::Status ClassifyRequestState::ReadApart(Tokenization& work) {
+  const ServedModel& model = *work.model;
+  const auto as_query =
+      ReadAs(model, TextTask::kQuery, prompt_name_.empty() ? "query" : prompt_name_);
+  const auto as_document = ReadAs(model, TextTask::kDocument, "document");
+  std::map<std::pair<size_t, TextTask>, size_t> places;
+  const auto place_of = [&](size_t text, const std::shared_ptr<const TextReading>& reading) {
+    const auto [place, is_new] = places.try_emplace({text, reading->task}, work.items.size());
+    if (is_new) {
+      work.texts.push_back(
+          {.item = work.items.size(), .text = query_->texts[text], .reading = reading});
+      work.items.emplace_back(Item());
     }
+    return place->second;
+  };
+  for (const auto& [text, second] : query_->sequences) {
+    const size_t query = place_of(text, as_query);
+    pairs_.push_back({query, place_of(*second, as_document)});
+  }
+  // There is room for as many items as pairs already.
+  return ReserveItems(model, work.items.size() - std::min(work.items.size(), pairs_.size()));
+}
+
+void ClassifyRequestState::BeginComparing(std::vector<ItemResult> results) {
+  const auto& [query, document] = pairs_.front();
+  const int64_t once =
+      WorkOfPair(results[query].outputs.begin()->second, results[document].outputs.begin()->second);
+  StepJob job{.caller = context_.caller->name(),
+              .work = Uncompared() * once,
+              .deadline = context_.deadline,
+              .step = nullptr};
+  job.step = [self = std::static_pointer_cast<ClassifyRequestState>(shared_from_this()),
+              rows = std::move(results)] { return self->Compare(rows); };
+  threads_->Run(std::move(job));
+}
+
+int64_t ClassifyRequestState::Compare(const std::vector<ItemResult>& results) {
+  int64_t left = 0;
+  const absl::Status status = Guarded("the scores", [&]() -> absl::Status {
+    if (CallerLeft()) return absl::CancelledError("the caller left");
+    int64_t last = 0;
+    for (int64_t done = 0; Uncompared() > 0 && done < kComparedPerTurn; done += last) {
+      const auto work = CompareNext(results);
+      if (!work.ok()) return work.status();
+      last = *work;
+    }
+    left = Uncompared() * last;
+    if (left == 0) Finish();
+    return absl::OkStatus();
+  });
+  if (status.ok()) return left;
+  Refuse(status);
+  return 0;
+}
+
+absl::StatusOr<int64_t> ClassifyRequestState::CompareNext(const std::vector<ItemResult>& results) {
+  const auto& [query, document] = pairs_[classified_.logits.size()];
+  const Tensor& own = results[query].outputs.begin()->second;
+  const Tensor& others = results[document].outputs.begin()->second;
+  float score = MaxSim(own, others);
+  if (mean_) score /= static_cast<float>(std::max<int64_t>(1, own.shape()[0]));
+  if (!std::isfinite(score)) return NotFinite();
+  classified_.logits.push_back({score});
+  return WorkOfPair(own, others);
+}
+
+absl::Status ClassifyRequestState::Answer(std::vector<ItemResult> results, const Timing& last) {
+  classified_.timing = last;
+  computed_ = results.size();
+  for (const ItemResult& result : results) classified_.tokens += result.tokens;
+  if (classified_.compares) {
+    BeginComparing(std::move(results));
+    return absl::OkStatus();
+  }
+  for (const ItemResult& result : results) {
+    const Tensor& logits = result.outputs.begin()->second;
+    if (FindNonfinite(logits)) return NotFinite();
     classified_.logits.emplace_back(logits.data<float>(), logits.data<float>() + logits.elements());
   }
-  classified_.query = query_;
-  classified_.timing = last;
-  classified_.sending = UntilSent();
-  Succeeded(last, results.size());
-  done_(std::move(classified_));
+  Finish();
   return absl::OkStatus();
+}
+
+void ClassifyRequestState::Finish() {
+  classified_.query = query_;
+  classified_.sending = UntilSent();
+  Succeeded(classified_.timing, computed_);
+  done_(std::move(classified_));
 }
 
 }  // namespace linserve

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/sequence/truncation.h"
+#include "core/threads/step_pool.h"
 #include "serving/requests/embeddings_request.h"
 #include "serving/requests/whole_request.h"
 
@@ -49,6 +50,7 @@ struct Classified {
   std::shared_ptr<const ClassifyQuery> query;
   std::shared_ptr<const std::vector<std::string>> labels;  // of the model
   ProblemType problem_type = ProblemType::kSingleLabel;
+  bool compares = false;  // the logits are scores of late interaction, which stay as they are
   // One for each label, of each sequence, as the model gives them. They say which are higher, where
   // what is made of them may be the same.
   std::vector<std::vector<float>> logits;
@@ -57,8 +59,10 @@ struct Classified {
   std::shared_ptr<Sending> sending;  // held until the scores are sent
 };
 
-// Computes how likely the classes of a model are for texts and pairs of texts. There is room for
-// the answer's text until that is sent.
+// Computes how likely the classes of a model are for texts and pairs of texts. Pairs of a
+// late-interaction model are ranked by how near the rows of the one are to those of the other,
+// which is found on the threads that tokenize. There is room for the answer's text until that is
+// sent.
 class ClassifyRequestState : public WholeRequestState {
  public:
   using Query = ClassifyQuery;
@@ -77,12 +81,31 @@ class ClassifyRequestState : public WholeRequestState {
  private:
   absl::Status ReadOptions(const RpcLimits& limits, const ServedModel& model) override;
   absl::Status ReadItems(Tokenization& work) override;
+  // Reads each text of the pairs once for what it is in them.
+  absl::Status ReadApart(Tokenization& work);
   absl::Status Answer(std::vector<ItemResult> results, const Timing& last) override;
   void AnswerRefusal(const absl::Status& status) override { done_(status); }
+  void BeginComparing(std::vector<ItemResult> results);
+  // Compares some more of the pairs; returns how much work is left.
+  int64_t Compare(const std::vector<ItemResult>& results);
+  // Compares the next pair; returns how much work that was.
+  absl::StatusOr<int64_t> CompareNext(const std::vector<ItemResult>& results);
+  int64_t Uncompared() const { return std::ssize(pairs_) - std::ssize(classified_.logits); }
+  void Finish();
+
+  // Is a pair of a late-interaction model, by the places of its texts among the items.
+  struct Compared {
+    size_t query = 0;
+    size_t document = 0;
+  };
 
   const Done done_;
   std::shared_ptr<const ClassifyQuery> query_;
   Classified classified_;
+  StepPool* threads_ = nullptr;  // of the server
+  std::vector<Compared> pairs_;
+  size_t computed_ = 0;  // sequences
+  bool mean_ = false;    // a score is divided by the number of the query's rows
 };
 
 }  // namespace linserve

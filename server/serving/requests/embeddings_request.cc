@@ -130,14 +130,15 @@ absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
   absl::Status place = ReserveItems(*work.model, CountOf(query_->sequences));
   if (!place.ok()) return place;
   work.truncation = query_->truncation.Over(work.truncation);
-  if (query_->most_tokens > 0) work.most_tokens = query_->most_tokens;
+  if (query_->most_tokens > 0) work.reading.most_tokens = query_->most_tokens;
   if (const auto* texts = std::get_if<Texts>(&query_->sequences)) return ReadTexts(*texts, work);
   return ReadIds(std::get<IdSequences>(query_->sequences), work);
 }
 
 absl::Status EmbeddingsRequestState::ReadTexts(const Texts& given, Tokenization& work) {
   work.owner = query_;
-  work.most_tokens = SmallerLimit(work.most_tokens, MostTextTokens(*work.model, work.task));
+  work.reading.most_tokens =
+      SmallerLimit(work.reading.most_tokens, MostTextTokens(*work.model, work.reading.task));
   for (const std::string& text : given) {
     work.texts.push_back({work.items.size(), text});
     work.items.emplace_back(Item{{}, options_});
@@ -151,7 +152,7 @@ absl::Status EmbeddingsRequestState::ReadIds(const IdSequences& sequences,
   if (!input.ok()) return input.status();
   absl::Status known = CheckIds(*work.model, **input, *query_);
   if (!known.ok()) return known;
-  const int64_t longest = MostTokens(work, Item(), (*input)->axes[0].letter);
+  const int64_t longest = MostTokens(work, work.reading, Item(), (*input)->axes[0].letter);
   for (const auto& ids : sequences) {
     Tensor viewed(DType::kI64, {std::ssize(ids)}, ids.data(), query_);
     if (longest > 0 && std::ssize(ids) > longest && work.truncation != Truncation::kNone) {

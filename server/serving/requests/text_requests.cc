@@ -86,11 +86,12 @@ absl::Status TokenizeRequestState::ReadOptions(const RpcLimits& limits, const Se
 
 absl::Status TokenizeRequestState::ReadItems(Tokenization& work) {
   int64_t bytes = 0;
-  for (const std::string& text : query_.texts) bytes += std::ssize(work.prompt) + std::ssize(text);
+  for (const std::string& text : query_.texts)
+    bytes += std::ssize(work.reading.prompt) + std::ssize(text);
   if (absl::Status place = ReserveText(bytes); !place.ok()) return place;
   answer_.tokenizer = tokenizer_;
   for (std::string& text : query_.texts) {
-    answer_.texts.push_back({work.prompt + std::move(text)});
+    answer_.texts.push_back({work.reading.prompt + std::move(text)});
     left_ += WorkOfText(answer_.texts.back().text.size());
   }
   return absl::OkStatus();

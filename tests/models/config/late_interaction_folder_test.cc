@@ -26,7 +26,9 @@ constexpr const char* kSentencesFile = "config_sentence_transformers.json";
 class LateInteractionFolderTest : public HuggingFaceFixture {
  protected:
   LateInteractionFolderTest() {
-    WriteNative({{"Transformer", ""}, {"Dense", "1_Dense"}, {"MultiVectorMask", "2_Mask"},
+    WriteNative({{"Transformer", ""},
+                 {"Dense", "1_Dense"},
+                 {"MultiVectorMask", "2_Mask"},
                  {"Normalize", "3_Normalize"}});
     WriteModule("1_Dense", {{"in_features", 8},
                             {"out_features", 5},
@@ -51,7 +53,8 @@ class LateInteractionFolderTest : public HuggingFaceFixture {
   void WriteTypes(const std::vector<std::pair<std::string, std::string>>& modules,
                   const std::string& before) {
     json list = json::array();
-    for (const auto& [type, path] : modules) list.push_back({{"path", path}, {"type", before + type}});
+    for (const auto& [type, path] : modules)
+      list.push_back({{"path", path}, {"type", before + type}});
     Write(folder_, "modules.json", list.dump());
   }
 
@@ -133,18 +136,20 @@ TEST_F(LateInteractionFolderTest, LeavesOutTheRowsThatItsMaskSays) {
 
 TEST_F(LateInteractionFolderTest, GivesThoseRowsOnADevice) {
   Simulated();
-  std::vector<Item> items;
-  for (const int64_t length : {5, 1, 9}) {
-    items.push_back(Tokens(length, 20));
-    items.back().inputs["scoring_mask"] = MaskOf(length, 0, (length + 1) / 2);
-    items.back().inputs["attention_mask"] = MaskOf(length, 0, (length + 2) / 2);
-  }
   const auto model = Load(folder_, {.device = "simulated:0", .dtype = "f32"});
   ASSERT_TRUE(model->Prepare().ok());
-  const std::vector<TensorMap> expected = Compute(*Load(folder_), items);
-  const std::vector<TensorMap> computed = Compute(*model, items, model->info().padding);
-  for (size_t i = 0; i < items.size(); ++i) {
-    EXPECT_LT(LargestDifference(computed[i], expected[i]), 1e-5) << "sequence " << i;
+  for (const bool hidden : {false, true}) {
+    std::vector<Item> items;
+    for (const int64_t length : {5, 1, 9}) {
+      items.push_back(Tokens(length, 20));
+      items.back().inputs["scoring_mask"] = MaskOf(length, 0, (length + 1) / 2);
+      if (hidden) items.back().inputs["attention_mask"] = MaskOf(length, 0, (length + 2) / 2);
+    }
+    const std::vector<TensorMap> expected = Compute(*Load(folder_), items);
+    const std::vector<TensorMap> computed = Compute(*model, items, model->info().padding);
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_LT(LargestDifference(computed[i], expected[i]), 1e-5) << "sequence " << i;
+    }
   }
 }
 
@@ -226,8 +231,9 @@ TEST_F(LateInteractionFolderTest, WithQueriesThatCannotBeFilledUpIsRefused) {
     return Error();
   };
   EXPECT_EQ(with({{"strategy", "fixed"}, {"length", 5}}), "");
-  EXPECT_THAT(with({{"strategy", "fixed"}, {"length", 6}}),
-              HasSubstr("\"query_length\" is 5, expected at least the length of query_expansion, 6"));
+  EXPECT_THAT(
+      with({{"strategy", "fixed"}, {"length", 6}}),
+      HasSubstr("\"query_length\" is 5, expected at least the length of query_expansion, 6"));
   EXPECT_THAT(with({{"strategy", "most"}, {"length", 5}}), HasSubstr("expected one of fixed, min"));
   EXPECT_THAT(with({{"length", 5}}), HasSubstr("\"strategy\" is missing, expected fixed or min"));
   EXPECT_THAT(with({{"strategy", "min"}}), HasSubstr("\"length\""));

@@ -4,6 +4,7 @@ import json
 import subprocess
 import tempfile
 import unittest
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -109,7 +110,8 @@ def save_native(folder, make, texts):
     save_trunk(plain, tokenizer_of, trunk, texts)
     modules = [Transformer(str(plain), **arguments), *dense(32, 20, WIDTH), MultiVectorMask(**mask),
                Normalize(module_input_name="token_embeddings")]
-    MultiVectorEncoder(modules=modules, prompts=prompts, device="cpu").save(str(folder))
+    MultiVectorEncoder(modules=modules, prompts=prompts, device="cpu",
+                       similarity_fn_name="meanmaxsim" if "plain" in folder.name else None).save(str(folder))
 
 
 def save_pylate(folder, make, texts):
@@ -208,6 +210,35 @@ class LateInteractionTest(unittest.TestCase):
     def test_a_pooled_vector_is_made_of_the_rows_that_are_given(self):
         expected = [rows.mean(0) for rows in self.encoder("native-bert").encode_document(self.texts)]
         self.same(self.client.embed(self.texts, model="native-bert", pooling="mean", prompt_name="document"), expected)
+
+    def test_rankings(self):
+        query, texts = self.texts[0], self.texts[1:]
+        for name in "native-bert", "native-bert-plain", "pylate-modernbert":
+            encoder = self.encoder(name)
+            [expected] = encoder.similarity(encoder.encode_query([query]), encoder.encode_document(texts)).numpy()
+            order = np.argsort(-expected, kind="stable")
+            rerank = {"model": name, "query": query}
+            for path, body, rows in (("/rerank", {"texts": texts}, lambda answer: answer),
+                                     ("/v1/rerank", {"documents": texts}, lambda answer: answer["results"])):
+                ranks = rows(self.ask(path, rerank | body))
+                scores = np.empty_like(expected)
+                for one in ranks:
+                    scores[one["index"]] = one.get("score", one.get("relevance_score"))
+                np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-4, err_msg=f"seed {self.seed}")
+                np.testing.assert_allclose(expected[[one["index"] for one in ranks]], expected[order], rtol=0, atol=1e-4)
+            # Either side may be one text, or as many as the other's.
+            data = self.ask("/v1/score", {"model": name, "text_1": texts, "text_2": query})["data"]
+            queries = encoder.encode_query(texts)
+            np.testing.assert_allclose([one["score"] for one in data],
+                                       encoder.similarity(queries, encoder.encode_document([query]))[:, 0].numpy(),
+                                       rtol=0, atol=1e-4)
+
+    def test_a_pair_is_not_read_as_one_text(self):
+        pair = {"name": "text", "datatype": "BYTES", "shape": [1, 2], "data": ["a", "b"]}
+        with self.assertRaises(urllib.error.HTTPError) as raised:
+            self.ask("/v2/models/native-bert/infer", {"inputs": [pair]})
+        with raised.exception as refused:
+            self.assertIn("compare the rows of two, as /rerank does", refused.read().decode())
 
     def test_what_is_not_computed_is_refused_by_name(self):
         encoder = self.encoder("native-bert")
