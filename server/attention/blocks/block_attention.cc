@@ -162,7 +162,7 @@ void BlockAttention::AverageWindows(const Tile& tile, const Keys& keys) const {
     const int64_t at = tile.row + i;
     const int64_t there =
         std::min(keys.rows, at + sizes_.after + 1) - std::max<int64_t>(0, at - sizes_.before);
-    if (there > 0) {
+    if (there > 0 && !sizes_.blank) {
       tile.totals[i] *= width / static_cast<float>(there);
     } else {
       tile.totals[i] = 1;

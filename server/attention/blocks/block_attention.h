@@ -34,6 +34,7 @@ class BlockAttention {
     // (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as queries. REQUIRES: it divides them.
     int64_t key_heads = 0;
     bool relative = false;  // scores depend on relative positions, too
+    bool blank = false;     // a query that sees nothing in its window gets zeros, and no average
 
     int64_t inner() const { return heads * dim_head; }
     int64_t key_inner() const { return key_heads * dim_head; }
@@ -53,7 +54,7 @@ class BlockAttention {
     const float* of_queries = nullptr;  // [rows of the sequence]; kHidden hides all keys from it
   };
   // A query all of whose keys are hidden averages them: those of its window, as if there were zeros
-  // where it reaches beyond the sequence.
+  // where it reaches beyond the sequence, unless Sizes::blank says otherwise.
   static constexpr float kHidden = -1e30F;
   // Returns `of_keys` for a mask BOOL [rows], true = the key is visible: F32, on its device;
   // undefined without a mask.

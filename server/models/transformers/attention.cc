@@ -35,7 +35,8 @@ BlockAttention::Sizes Attention::SizesFor(DType products) const {
           .before = kind_.window,
           .after = kind_.window,
           .scale = 1 / std::sqrt(width),
-          .relative = relative_.defined()};
+          .relative = relative_.defined(),
+          .blank = true};
 }
 
 void Attention::Declare(const Scope& layer, const at::Tensor& positions) {

@@ -200,6 +200,21 @@ TEST_P(BlockAttentionTypes, AveragesAWindowAllOfWhichIsHidden) {
   EXPECT_LT(LargestDifference(rows[48], sequence.values[50]), 0.02);
 }
 
+TEST_P(BlockAttentionTypes, GivesZerosOfSuchAWindowWhereThatIsAskedFor) {
+  const BlockAttention attention({.heads = kAttentionHeads,
+                                  .dim_head = kAttentionWidth,
+                                  .products = GetParam(),
+                                  .before = 3,
+                                  .after = 3,
+                                  .blank = true});
+  AttendedRows sequence(60);
+  sequence.of_keys = at::full({60}, BlockAttention::kHidden);
+  sequence.of_keys[50] = 0;
+  const at::Tensor rows = AttendByBlocks(sequence, attention, 16, 20);
+  for (const int64_t row : {0, 17, 46, 54, 59}) EXPECT_EQ(rows[row].abs().max().item<float>(), 0);
+  EXPECT_LT(LargestDifference(rows[48], sequence.values[50]), 0.02);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BlockAttentionTypes,
                          ::testing::Values(DType::kF32, DType::kBF16, DType::kI8),
                          [](const auto& type) { return std::string(Name(type.param)); });

@@ -23,6 +23,19 @@ TEST_F(DeviceModelTest, GivesTheRowsOfTheCpuWhateverThePositions) {
   }
 }
 
+// Queries far behind what a mask leaves see nothing in their windows.
+TEST_F(DeviceModelTest, GivesTheRowsOfTheCpuWhereWindowsAreHidden) {
+  ExpectTheRowsOfTheCpu("transformers.ModernBertModel",
+                        R"({"vocab_size": 30, "hidden_size": 32, "num_hidden_layers": 3,
+                            "num_attention_heads": 2, "intermediate_size": 48,
+                            "local_attention": 4})",
+                        [&](int64_t length) {
+                          Item item = Tokens(length, 30);
+                          item.inputs["attention_mask"] = MaskOf(length, 0, (length + 3) / 4);
+                          return item;
+                        });
+}
+
 TEST_F(DeviceModelTest, TakesLinformersOfAnyHeadsAndSlots) {
   for (const auto& [heads, slots] : {std::pair{4, 20}, std::pair{2, 16}, std::pair{8, 1}}) {
     const std::string params = R"({"dim": 80, "seq_len": 40, "depth": 1, "heads": )" +

@@ -23,7 +23,7 @@ from transformers_folders import SIZES, byte_level, draw_texts
 linserve = python_package.load("linserve")
 LONGEST = 48  # tokens; some texts have more
 WIDTH = 12
-MODERN = dict(max_position_embeddings=128, local_attention=64, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+MODERN = dict(max_position_embeddings=128, local_attention=16, pad_token_id=1, bos_token_id=0, eos_token_id=2,
               cls_token_id=0, sep_token_id=2)
 PUNCTUATION = ["!", "?", ".", ",", "(", ")", "no token of the vocabulary", "-"]
 
