@@ -26,6 +26,7 @@ std::string FingerprintOf(const NetworkConfig& config, DType dtype, const Tensor
                              Name(dtype)};
   for (const DenseModule& dense : config.sentence.dense) {
     document.push_back({Name(config.sentence.pooling), dense.path, dense.activation});
+    if (dense.residual) document.back().push_back("residual");
   }
   if (config.sentence.each_row) document.push_back({"each_row", config.sentence.normalize});
   std::string text = document.dump();

@@ -92,7 +92,7 @@ DenseModule DenseOf(const json& config, const std::string& path, const std::stri
                     .outputs = params.Positive("out_features"),
                     .biased = params.Flag("bias", true)};
   Takes(taken, params);
-  if (params.Flag("use_residual", false)) params.Fail("use_residual", "false");
+  dense.residual = params.Flag("use_residual", false);
   const std::string activation =
       params.Choice("activation_function", "torch.nn.modules.activation.Tanh",
                     {"torch.nn.modules.activation.Tanh", "torch.nn.modules.activation.ReLU",

@@ -10,7 +10,8 @@
 
 namespace linserve {
 
-// Is a Dense module of sentence-transformers: y = activation(x·weightᵀ + bias).
+// Is a Dense module of sentence-transformers: y = activation(x·weightᵀ + bias). With a residual, x
+// is added, or what PATH.residual.weight makes of it where the widths differ.
 struct DenseModule {
   // Returns what its tensors `weight` and `bias` are called before that.
   std::string Tensors() const { return path.empty() ? "linear" : path + ".linear"; }
@@ -20,6 +21,7 @@ struct DenseModule {
   int64_t outputs = 0;
   bool biased = true;
   std::string activation{};  // the class of PyTorch, without its module: "Tanh"
+  bool residual = false;
 
   bool operator==(const DenseModule&) const = default;
 };

@@ -33,7 +33,8 @@ struct HeadLayer {
   bool biased = true;
   Activation activation = Activation::kIdentity;
   std::optional<HeadNorm> norm{};
-  bool skip = false;                      // y has x added
+  bool skip = false;        // y has x added
+  std::string skip_path{};  // y has x·weightᵀ of these tensors added; empty: it has not
   std::optional<AnswerTokens> answers{};  // of whose weights those of its one output are made
 };
 

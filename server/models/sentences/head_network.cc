@@ -76,6 +76,7 @@ class HeadNetwork::HeadPass : public Pass {
 HeadNetwork::Layer::Layer(int64_t inputs, const HeadLayer& options)
     : kind(options), linear(inputs, options.outputs, options.biased) {
   if (kind.norm) norm.emplace(kind.outputs, kind.norm->eps, kind.norm->biased);
+  if (!kind.skip_path.empty()) skip.emplace(inputs, kind.outputs, /*biased=*/false);
 }
 
 void HeadNetwork::Layer::DeclareAnswers(const Scope& scope, const Scope& body) {
@@ -93,11 +94,17 @@ void HeadNetwork::Layer::Declare(const Scope& scope, const Scope& body) {
   if (kind.answers) return DeclareAnswers(scope, body);
   linear.Declare(scope / kind.path, /*exact=*/true);
   if (norm) norm->Declare(scope / kind.norm->path);
-  // Vectors are pooled in F32, and so few that a device, too, multiplies them in it.
+  if (skip) skip->Declare(scope / kind.skip_path, /*exact=*/true);
+  // Vectors are pooled in F32, and so few, or made of rows so short, that a device, too, multiplies
+  // them in it.
   scope.AfterLoading([this](DType) {
-    for (at::Tensor* tensor : {&linear.weight, &linear.bias}) {
-      if (tensor->defined()) *tensor = tensor->to(at::kFloat);
-    }
+    const auto to_float = [](Linear& part) {
+      for (at::Tensor* tensor : {&part.weight, &part.bias}) {
+        if (tensor->defined()) *tensor = tensor->to(at::kFloat);
+      }
+    };
+    to_float(linear);
+    if (skip) to_float(*skip);
     if (!norm) return;
     norm->weight = norm->weight.to(at::kFloat);
     if (norm->with_bias) norm->bias = norm->bias.to(at::kFloat);
@@ -108,6 +115,7 @@ at::Tensor HeadNetwork::Layer::operator()(const at::Tensor& x) const {
   at::Tensor y = linear(x);
   Activate(kind.activation, y);
   if (norm) y = (*norm)(y);
+  if (skip) skip->AddTo(y, x);
   return kind.skip ? y + x : y;
 }
 
@@ -149,7 +157,9 @@ Signature HeadNetwork::signature() const {
 
 double HeadNetwork::Flops(int64_t length) const {
   double flops = 0;
-  for (const Layer& layer : layers_) flops += static_cast<double>(layer.linear.Flops());
+  for (const Layer& layer : layers_) {
+    flops += static_cast<double>(layer.linear.Flops() + (layer.skip ? layer.skip->Flops() : 0));
+  }
   return encoder_->Flops(length) + flops * static_cast<double>(head_.each_row ? length : 1);
 }
 

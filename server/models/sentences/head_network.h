@@ -42,6 +42,7 @@ class HeadNetwork : public Network {
     HeadLayer kind;
     Linear linear;
     std::optional<LayerNorm> norm{};
+    std::optional<Linear> skip{};
 
    private:
     void DeclareAnswers(const Scope& scope, const Scope& body);

@@ -37,11 +37,14 @@ Head SentenceHead(const Signature& encoder, const SentenceModules& modules) {
                         std::to_string(module.inputs) + ", but what comes before it gives " +
                         std::to_string(width));
     }
+    const bool same_width = module.outputs == width;
     width = module.outputs;
     head.layers.push_back({.path = module.Tensors(),
                            .outputs = module.outputs,
                            .biased = module.biased,
-                           .activation = DenseActivation(module.activation)});
+                           .activation = DenseActivation(module.activation),
+                           .skip = module.residual && same_width});
+    if (module.residual && !same_width) head.layers.back().skip_path = module.path + ".residual";
   }
   return head;
 }

@@ -148,6 +148,30 @@ TEST_F(SentenceModulesTest, WithADenseModuleTakesActivationsByTheirClass) {
   EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(), 1e-6);
 }
 
+TEST_F(SentenceModulesTest, WithADenseModuleAddWhatItTookIfThatIsAskedFor) {
+  WriteDenseModule();
+  WriteModules({"Transformer", "Pooling", "Dense"});
+  Item item = item_;
+  item.options.outputs = {"sentence_embedding", "last_hidden_state"};
+  for (const int64_t outputs : {5, 8}) {
+    SCOPED_TRACE(outputs);
+    const Tensor weight = RandomFloats({outputs, 8});
+    const Tensor residual = RandomFloats({outputs, 8});
+    TensorMap tensors = {{"linear.weight", weight}};
+    if (outputs != 8) tensors["residual.weight"] = residual;
+    ASSERT_TRUE(WriteSafetensors(folder_ + "/2_Dense/model.safetensors", tensors).ok());
+    WriteModule(
+        "2_Dense",
+        {{"in_features", 8}, {"out_features", outputs}, {"bias", false}, {"use_residual", true}});
+    const TensorMap results = Compute(*Load(folder_), {item})[0];
+    const at::Tensor mean = ToAten(results.at("last_hidden_state")).mean(0);
+    const at::Tensor added = outputs == 8 ? mean : at::linear(mean, ToAten(residual));
+    const at::Tensor expected = at::tanh(at::linear(mean, ToAten(weight))) + added;
+    EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(),
+              1e-6);
+  }
+}
+
 TEST_F(SentenceModulesTest, WithADenseModuleAsksADeviceOnceForAllSequences) {
   Simulated();
   for (const char* pooling : {"mean_tokens", "cls_token", "lasttoken", "max_tokens"}) {
@@ -199,7 +223,7 @@ TEST_F(SentenceModulesTest, WithDenseModulesThatDoNotFitIsRefused) {
   WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 6}});
   EXPECT_THAT(Error(), HasSubstr("2_Dense.linear.weight is [5, 8], expected [6, 8]"));
   WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 5}, {"use_residual", true}});
-  EXPECT_THAT(Error(), HasSubstr("\"use_residual\" is true, expected false"));
+  EXPECT_THAT(Error(), HasSubstr("2_Dense.residual.weight [5, 8]"));
   config = {{"in_features", 8}, {"out_features", 5}, {"activation_function", "my.Own"}};
   WriteModule("2_Dense", config);
   EXPECT_THAT(Error(), HasSubstr("\"activation_function\" is \"my.Own\", expected one of"));

@@ -60,6 +60,7 @@ NATIVE = {
     "native-bert-min": (wordpiece, bert, expansion(16, "min") | dict(query_length=20),
                         dict(skiplist_words=PUNCTUATION, skiplist_tasks=["query", "document"]), {}),
     "native-bert-plain": (wordpiece, bert, dict(query_length=10, document_length=20), {}, PROMPTS),
+    "native-bert-residual": (wordpiece, bert, expansion(8), {}, {}),
     "native-modernbert": (byte_level, modernbert, expansion(32), dict(skiplist_words=PUNCTUATION), PROMPTS),
 }
 PYLATE = dict(__version__={}, prompts={}, default_prompt_name=None, similarity_fn_name="MaxSim", query_prefix="[Q] ",
@@ -99,16 +100,17 @@ def save_trunk(folder, tokenizer_of, trunk, texts, prefixes=False):
     tokenizer.save_pretrained(folder)
 
 
-def dense(*sizes):
+def dense(*sizes, **more):
     return [Dense(inputs, outputs, bias=outputs != WIDTH, activation_function=torch.nn.Identity(),
-                  module_input_name="token_embeddings") for inputs, outputs in zip(sizes, sizes[1:])]
+                  module_input_name="token_embeddings", **more) for inputs, outputs in zip(sizes, sizes[1:])]
 
 
 def save_native(folder, make, texts):
     tokenizer_of, trunk, arguments, mask, prompts = make
     plain = folder.parent.parent / "plain" / folder.name
     save_trunk(plain, tokenizer_of, trunk, texts)
-    modules = [Transformer(str(plain), **arguments), *dense(32, 20, WIDTH), MultiVectorMask(**mask),
+    sizes = (32, 20, 20, WIDTH) if "residual" in folder.name else (32, 20, WIDTH)
+    modules = [Transformer(str(plain), **arguments), *dense(*sizes, use_residual=len(sizes) > 3), MultiVectorMask(**mask),
                Normalize(module_input_name="token_embeddings")]
     MultiVectorEncoder(modules=modules, prompts=prompts, device="cpu",
                        similarity_fn_name="meanmaxsim" if "plain" in folder.name else None).save(str(folder))
