@@ -191,8 +191,8 @@ class TextWork {
   absl::Status End(Item& item, const TextInput& input) {
     first_ = encoding_->first();
     first_text_ = input.text;
-    if (absl::Status status = encoding_->Finish(); !status.ok())
-      return WithOrigin(status, input, item);
+    absl::Status finished = encoding_->Finish();
+    if (!finished.ok()) return WithOrigin(finished, input, item);
     if (encoding_->ids().empty()) return absl::InvalidArgumentError("the text holds no tokens");
     AddIds(input, item);
     if (absl::Status status = AddTypes(item); !status.ok()) return status;
@@ -237,9 +237,14 @@ class TextWork {
     const Signature& signature = model.engine->info().signature;
     const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
     const int64_t longest = LongestFor(signature, item, letter);
-    if (MostTokens(work_, ReadingOf(work_, input), item, letter) == longest) return too_long;
-    return absl::InvalidArgumentError(std::string(too_long.message()) + "; so says " +
-                                      model.text_limit_origin);
+    const TextReading& reading = ReadingOf(work_, input);
+    if (MostTokens(work_, reading, item, letter) == longest) return too_long;
+    std::string origin = model.text_limit_origin;
+    if (model.late_texts && model.late_texts->MostTokens(reading.task)) {
+      const bool is_query = reading.task == TextTask::kQuery;
+      origin = std::string(is_query ? "query" : "document") + "_length in its folder";
+    }
+    return absl::InvalidArgumentError(std::string(too_long.message()) + "; so says " + origin);
   }
 
   Tokenization work_;

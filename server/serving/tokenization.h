@@ -18,11 +18,11 @@
 
 namespace linserve {
 
-// Says how a late-interaction model reads a text.
+// Says how a text is read.
 struct TextReading {
-  TextTask task = TextTask::kNone;
-  std::string prompt{};     // stands before it
-  int64_t most_tokens = 0;  // that it may have; 0: those the model takes
+  TextTask task = TextTask::kNone;  // of a late-interaction model
+  std::string prompt{};             // stands before it
+  int64_t most_tokens = 0;          // that it may have; 0: those the model takes
 };
 
 // Holds a text of a request, or two that are read together, and says which of its items it is for.

@@ -1,5 +1,6 @@
 #include "serving/tokenization.h"
 
+#include <algorithm>
 #include <future>
 #include <new>
 #include <optional>
@@ -110,6 +111,29 @@ TEST_F(TokenizationTest, WithoutTruncationALongTextIsAFaultThatSaysWhatLimitsIt)
       EXPECT_EQ(items[0]->inputs.at(kTextBecomes).elements(), 9);
     }
   }
+}
+
+TEST_F(TokenizationTest, ATextOfALateInteractionModelComesWithTheMasksOfItsTask) {
+  LateInteraction settings{.query_tokens = 12, .document_tokens = 4, .skipped = {"s"}};
+  settings.expansion = {.length = 12, .token = "s"};
+  model_->late_texts = *LateTexts::Of(settings, *model_->tokenizer);
+  const auto item_of = [this](TextTask task) {
+    Texts texts({"the server answers"});
+    Tokenization work = WorkOf(texts);
+    work.reading = {.task = task, .most_tokens = MostTextTokens(*model_, task)};
+    EXPECT_TRUE(Tokenize(*pool_, std::move(work)).ok());
+    return (*texts.answer.get())[0];
+  };
+  const auto query = item_of(TextTask::kQuery);
+  EXPECT_EQ(query->inputs.at(kTextBecomes).elements(), 12);
+  const Tensor seen = query->inputs.at("attention_mask");
+  EXPECT_EQ(std::count(seen.bytes(), seen.bytes() + 12, std::byte{1}), 10);
+  EXPECT_FALSE(query->inputs.contains("scoring_mask"));
+  EXPECT_THAT(item_of(TextTask::kDocument), IsInvalid("so says document_length in its folder"));
+  const auto without = item_of(TextTask::kNone);
+  EXPECT_EQ(without->inputs.at(kTextBecomes).elements(), 10);
+  EXPECT_EQ(without->inputs.at("scoring_mask").elements(), 10);
+  EXPECT_FALSE(without->inputs.contains("attention_mask"));
 }
 
 TEST_F(TokenizationTest, ReservesTheIdsThatItMakes) {
