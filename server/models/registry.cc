@@ -163,7 +163,8 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config) {
   Params arguments(config);
   std::unique_ptr<Network> network = row.make(arguments);
   arguments.RefuseUnknown();
-  if (config.sentence.dense.empty() && !config.sentence.each_row) return network;
+  const SentenceModules& sentence = config.sentence;
+  if (sentence.dense.empty() && !sentence.each_row && !sentence.leaves_out_prompts) return network;
   Head head = SentenceHead(network->signature(), config.sentence);
   return std::make_unique<HeadNetwork>(std::move(network), std::move(head));
 }

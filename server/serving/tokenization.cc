@@ -22,6 +22,9 @@ constexpr const char* kTypesOfTexts = "token_type_ids";
 constexpr const char* kSeen = "attention_mask";
 constexpr const char* kGiven = "scoring_mask";
 
+// Names the input of a model that was trained to pool no rows of a prompt.
+constexpr const char* kPooled = "pooling_mask";
+
 // Bounds one turn to a few milliseconds. It counts the bytes of the texts and what they become.
 constexpr size_t kWorkPerTurn = 32 << 10;
 
@@ -195,6 +198,7 @@ class TextWork {
     if (!finished.ok()) return WithOrigin(finished, input, item);
     if (encoding_->ids().empty()) return absl::InvalidArgumentError("the text holds no tokens");
     AddIds(input, item);
+    if (absl::Status status = AddPooled(ReadingOf(work_, input), item); !status.ok()) return status;
     if (absl::Status status = AddTypes(item); !status.ok()) return status;
     work_.model->engine->metrics().TokenizeTime(std::chrono::steady_clock::now() - work_.begin);
     return absl::OkStatus();
@@ -207,6 +211,28 @@ class TextWork {
     Add(kTextBecomes, Tensor::FromInts({std::ssize(text.ids)}, text.ids), item);
     if (!text.seen.empty()) Add(kSeen, MaskOf(text.seen), item);
     if (!text.given.empty()) Add(kGiven, MaskOf(text.given), item);
+  }
+
+  // Says which tokens are behind the prompt. It has as many as by itself, without a mark at its
+  // end.
+  absl::Status AddPooled(const TextReading& reading, Item& item) {
+    const ServedModel& model = *work_.model;
+    const bool asked = model.engine->info().signature.FindInput(kPooled) != nullptr;
+    if (!asked || reading.prompt.empty()) return absl::OkStatus();
+    if (!prompt_tokens_) {
+      const auto ids = model.tokenizer->Encode(reading.prompt);
+      if (!ids.ok()) return ids.status();
+      prompt_tokens_ = ids->size() - (model.tokenizer->end_mark() ? 1 : 0);
+    }
+    std::vector<bool> behind(encoding_->ids().size(), true);
+    std::fill_n(behind.begin(), std::min(*prompt_tokens_, behind.size()), false);
+    if (*prompt_tokens_ >= behind.size()) {
+      return absl::InvalidArgumentError("the text has " + std::to_string(behind.size()) +
+                                        " tokens, and " + std::to_string(*prompt_tokens_) +
+                                        " are the prompt's, of which nothing is pooled");
+    }
+    Add(kPooled, MaskOf(behind), item);
+    return absl::OkStatus();
   }
 
   void Add(const char* name, const Tensor& tensor, Item& item) {
@@ -254,6 +280,7 @@ class TextWork {
   std::string prompted_;  // the text that is begun, if there is more before it
   // These are of the pair before; the next may have the same first text.
   std::shared_ptr<const FirstText> first_;
+  std::optional<size_t> prompt_tokens_;  // of the prompt that all of these texts have
   std::string_view first_text_;
   std::optional<TextEncoding> encoding_;  // of the next text, once it is begun
   size_t item_bytes_ = 0;                 // of the ids in items

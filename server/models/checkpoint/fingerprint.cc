@@ -28,6 +28,7 @@ std::string FingerprintOf(const NetworkConfig& config, DType dtype, const Tensor
     document.push_back({Name(config.sentence.pooling), dense.path, dense.activation});
     if (dense.residual) document.back().push_back("residual");
   }
+  if (config.sentence.leaves_out_prompts) document.push_back(Name(config.sentence.pooling));
   if (config.sentence.each_row) document.push_back({"each_row", config.sentence.normalize});
   std::string text = document.dump();
   for (const auto& [name, tensor] : tensors) {

@@ -55,18 +55,20 @@ std::vector<const PoolingMode*> ModesOf(const json& config) {
 }
 
 // Reads what a Pooling module does. `prompted` says whether texts may have prompts before them.
-Pooling PoolingOf(const json& config, const std::string& file, bool prompted) {
+void ReadPooling(const json& config, const std::string& file, bool prompted,
+                 SentenceModules& sentence) {
   Params params(config, file);
   for (const char* key : {"word_embedding_dimension", "embedding_dimension", "pooling_mode"}) {
     params.Ignore(key);
   }
   for (const PoolingMode& mode : kPoolingModes) params.Ignore(mode.flag);
-  if (!params.Flag("include_prompt", true) && prompted) {
-    params.Fail("include_prompt", "true: a prompt's tokens are pooled, too");
-  }
+  sentence.leaves_out_prompts = !params.Flag("include_prompt", true) && prompted;
   params.RefuseUnknown();
   const auto modes = ModesOf(config);
-  if (modes.size() == 1 && modes[0]->pooling) return *modes[0]->pooling;
+  if (modes.size() == 1 && modes[0]->pooling) {
+    sentence.pooling = *modes[0]->pooling;
+    return;
+  }
   std::string names;
   for (const PoolingMode* mode : modes)
     names += (names.empty() ? "" : " and ") + std::string(mode->name);
@@ -299,7 +301,7 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
       found.normalize = true;
     } else if (entry.kind == "Pooling") {
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
-        found.pooling = PoolingOf(config, file, prompted);
+        ReadPooling(config, file, prompted, found);
       });
       pooled = true;
     } else if (entry.kind == "Dropout" && pooled) {

@@ -43,6 +43,7 @@ inline constexpr const char* kFalseToken = "false_token_id";
 // vector through the Dense modules, and normalizes it.
 struct SentenceModules {
   Pooling pooling = Pooling::kMean;
+  bool leaves_out_prompts = false;  // rows of a prompt's tokens are not pooled
   bool each_row = false;  // nothing is pooled: each row goes through the modules by itself
   std::vector<DenseModule> dense{};
   bool normalize = false;

@@ -40,6 +40,8 @@ struct HeadLayer {
 
 // Names the input that says which rows of a head's are given.
 inline constexpr const char* kScoringMask = "scoring_mask";
+// Names the input that says which rows are pooled, if not all that the encoder's mask shows.
+inline constexpr const char* kPoolingMask = "pooling_mask";
 
 // Says what makes one vector of a sequence behind an encoder, or one of each of its rows.
 struct Head {
@@ -47,6 +49,7 @@ struct Head {
   std::string encoder;  // what the encoder's names stand below, as in "bert"; empty: nothing
   std::string input;  // the output of the encoder that it takes: a vector, or rows, which it pools
   Pooling pooling = Pooling::kMean;
+  bool pools_some = false;  // there is a kPoolingMask
   bool each_row = false;    // it takes rows one by one, and pools none
   bool normalized = false;  // what it makes of a row is divided by its 2-norm
   bool hidden_too = false;  // it pools what the mask hides, too

@@ -40,6 +40,8 @@ class HeadNetwork::HeadPass : public Pass {
     if (network.input_.HasRows()) layout_ = batch.axes.at(network.input_.axes[0].letter);
     const Head& head = network.head_;
     if (!head.hidden_too) mask_ = batch.Find(network.input_.mask);
+    const at::Tensor pooled = head.pools_some ? batch.Find(kPoolingMask) : at::Tensor();
+    if (pooled.defined()) mask_ = mask_.defined() ? mask_.logical_and(pooled) : pooled;
     if (head.pad_token) mask_ = OtherTokens(batch["x"], *head.pad_token, layout_);
     encoder_ = network.encoder_->Begin(std::move(batch));
   }
@@ -143,12 +145,13 @@ Signature HeadNetwork::signature() const {
   OutputSpec made{.name = head_.output,
                   .axes = {Axis::Fixed(width_)},
                   .mask = head_.hidden_too ? "" : input_.mask};
-  if (head_.each_row) {
-    const Axis length = input_.axes[0];
+  if (head_.each_row || head_.pools_some) {
+    made.mask = head_.each_row ? kScoringMask : kPoolingMask;
     signature.inputs.push_back(
-        {.name = kScoringMask, .kind = InputKind::kMask, .axes = {length}, .optional = true});
-    made.axes.insert(made.axes.begin(), length);
-    made.mask = kScoringMask;
+        {.name = made.mask, .kind = InputKind::kMask, .axes = {input_.axes[0]}, .optional = true});
+  }
+  if (head_.each_row) {
+    made.axes.insert(made.axes.begin(), input_.axes[0]);
     made.leaves_out = true;
   }
   signature.outputs.insert(signature.outputs.begin(), std::move(made));

@@ -14,10 +14,11 @@ namespace linserve {
 // Is an encoder with layers behind it that make one vector of a sequence, or one of each of its
 // rows: the Dense modules of sentence-transformers, or a classifier. That is its first output. The
 // encoder's own outputs follow. With a vector of each row an optional mask, kScoringMask, says
-// which of them are given; it hides no row from others.
+// which of them are given; it hides no row from others. Nor does kPoolingMask, where a vector is
+// made of some rows alone.
 class HeadNetwork : public Network {
  public:
-  // REQUIRES: the head has a layer, or takes each row.
+  // REQUIRES: the head has a layer, takes each row, or pools some.
   HeadNetwork(std::unique_ptr<Network> encoder, Head head);
 
   void Declare(const Scope& scope) override;

@@ -27,6 +27,7 @@ Head SentenceHead(const Signature& encoder, const SentenceModules& modules) {
             .encoder = "",
             .input = rows.name,
             .pooling = modules.pooling,
+            .pools_some = modules.leaves_out_prompts,
             .each_row = modules.each_row,
             .normalized = modules.each_row && modules.normalize,
             .layers = {}};

@@ -69,12 +69,6 @@ TEST_F(SentenceModulesTest, WithAModuleOrAPoolingThatIsNotComputedIsRefusedByNam
   EXPECT_THAT(Error(), HasSubstr("pools by weightedmean, expected one of cls"));
   WriteModule("1_Pooling", {{"pooling_mode", {"mean", "own"}}});
   EXPECT_THAT(Error(), HasSubstr("pools by nothing that is known"));
-  WriteModule("1_Pooling", {{"include_prompt", false}});
-  EXPECT_EQ(Serving()["pooling"], "mean");
-  Write(folder_, "config_sentence_transformers.json", R"({"prompts": {"query": "query: "}})");
-  EXPECT_THAT(Error(), HasSubstr("a prompt's tokens are pooled, too"));
-  WriteConfig({{"serving", {{"prompts", json::object()}}}});
-  EXPECT_EQ(Error(), "");
   WriteModule("1_Pooling", {{"by", "mean"}});
   EXPECT_THAT(Error(), HasSubstr("\"by\""));
   WriteModules({"Transformer", "Normalize", "Pooling"});
@@ -121,6 +115,28 @@ TEST_F(SentenceModulesTest, WithDenseModulesGivesTheVectorThatTheyMakeOfThePoole
   const at::Tensor mean = ToAten(results.at("last_hidden_state")).mean(0);
   const at::Tensor expected = at::tanh(at::linear(mean, ToAten(weight_), ToAten(bias_)));
   EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(), 1e-6);
+}
+
+TEST_F(SentenceModulesTest, ThatLeaveOutPromptsPoolTheRowsOfAMask) {
+  WriteModules({"Transformer", "Pooling"});
+  WriteModule("1_Pooling", {{"include_prompt", false}});
+  // Nothing is left out where there are no prompts.
+  EXPECT_EQ(Load(folder_)->info().signature.FindInput("pooling_mask"), nullptr);
+  Write(folder_, "config_sentence_transformers.json", R"({"prompts": {"query": "query: "}})");
+  const auto model = Load(folder_);
+  Item item = item_;
+  item.options.outputs = {"sentence_embedding", "last_hidden_state"};
+  const int64_t length = item.inputs.at("x").elements();
+  at::Tensor pooled = at::ones({length}, at::kBool);
+  for (const int64_t prompt : {0, 2}) {
+    pooled.narrow(0, 0, prompt).zero_();
+    if (prompt > 0) item.inputs["pooling_mask"] = FromAten(pooled);
+    const TensorMap results = Compute(*model, {item})[0];
+    const at::Tensor expected =
+        ToAten(results.at("last_hidden_state")).narrow(0, prompt, length - prompt).mean(0);
+    const at::Tensor difference = ToAten(results.at("sentence_embedding")) - expected;
+    EXPECT_LT(difference.abs().max().item<float>(), 1e-6);
+  }
 }
 
 TEST_F(SentenceModulesTest, WithDenseModulesTakeThePoolingOfServing) {

@@ -152,10 +152,20 @@ FOLDERS = {
     "mt5": (t5_pieces, mt5, "mean", False, 600),
 }
 
+INSTRUCTED = {"config_sentence_transformers.json": {"prompts": {"query": "represent it: "},
+                                                    "default_prompt_name": "query"},
+              "1_Pooling/config.json": {"include_prompt": False}}
+
 # Folders that are those above but for what some of their files say.
 CHANGES = {
     "bert-prompted": ("bert", {"config_sentence_transformers.json": {"prompts": {"query": "query: ", "passage": ""},
                                                                      "default_prompt_name": "query"}}),
+    # As INSTRUCTOR's folders are: a prompt's tokens are not pooled.
+    "t5-instructed": ("t5", INSTRUCTED),
+    "bert-instructed": ("bert", INSTRUCTED),
+    "bert-instructed-dense": ("bert-dense", INSTRUCTED),
+    "bert-instructed-cls": ("bert-cased-cls", INSTRUCTED),
+    "bert-instructed-max": ("bert-max", INSTRUCTED),
     "bert-cut-left": ("bert", {"tokenizer_config.json": {"truncation_side": "left"}}),
     "bert-short": ("bert", {"sentence_bert_config.json": {"processor_kwargs": {"model_max_length": 20}}}),
     "bert-lowered": ("bert-cased-cls", {"tokenizer_config.json": {"do_lower_case": True}}),
