@@ -69,6 +69,18 @@ void WarnOfUnread(const std::string& directory) {
   }
 }
 
+// Says whether queries can be filled up as the folder says, in a model that takes so many tokens;
+// 0: any number.
+absl::Status CheckLateTexts(const LateInteraction& late, const Tokenizer& tokenizer,
+                            int64_t longest) {
+  if (late.expansion && longest > 0 && late.expansion->length > longest) {
+    return absl::InvalidArgumentError(
+        "query_expansion fills queries up to " + std::to_string(late.expansion->length) +
+        " tokens, but the model takes " + std::to_string(longest) + " at most");
+  }
+  return LateTexts::Of(late, tokenizer).status();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
@@ -88,12 +100,17 @@ Truncation TruncationOf(const ServingOptions& serving, const Tokenizer* tokenize
   return tokenizer->truncation().value_or(serving.truncation);
 }
 
-absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& tokenizer,
-                            const Signature& signature) {
+absl::Status CheckTokenizer(const std::string& directory, const ServingOptions& serving,
+                            const Tokenizer& tokenizer, const Signature& signature) {
   const std::string path = directory + "/" + tokenizer.file();
   const InputSpec* input = signature.FindInput(kTextBecomes);
   if (input == nullptr || input->kind != InputKind::kToken) {
     return absl::InvalidArgumentError(path + ": the model's input 'x' takes no token ids");
+  }
+  if (serving.late_interaction) {
+    const int64_t longest = LongestFor(signature, Item(), input->axes[0].letter);
+    absl::Status fit = CheckLateTexts(*serving.late_interaction, tokenizer, longest);
+    if (!fit.ok()) return absl::InvalidArgumentError(directory + ": " + std::string(fit.message()));
   }
   if (tokenizer.vocabulary() <= input->vocabulary) return absl::OkStatus();
   std::string around;

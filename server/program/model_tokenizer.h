@@ -22,8 +22,9 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string
 // tokenizer's files, if at all.
 Truncation TruncationOf(const ServingOptions& serving, const Tokenizer* tokenizer);
 
-// Returns OK if the model takes what its tokenizer gives. INVALID_ARGUMENT says why not.
-absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& tokenizer,
-                            const Signature& signature);
+// Returns OK if the model takes what its tokenizer gives, as it would be served. INVALID_ARGUMENT
+// says why not.
+absl::Status CheckTokenizer(const std::string& directory, const ServingOptions& serving,
+                            const Tokenizer& tokenizer, const Signature& signature);
 
 }  // namespace linserve

@@ -25,6 +25,18 @@ absl::Status Other(const ServedModel& model, const std::string& wanted) {
   return absl::UnimplementedError("model " + Quoted(model.name) + " is no " + wanted + "; " + is);
 }
 
+// Returns the name of the only model that fits, of those that the caller may use.
+template <typename Fits>
+std::string OnlyThat(const ServiceContext& service, const Caller& caller, const Fits& fits) {
+  std::string only;
+  for (const auto& model : service.repository.List()) {
+    if (!fits(*model) || !caller.Sees(model->name) || model->name == only) continue;
+    if (!only.empty()) return "";
+    only = model->name;
+  }
+  return only;
+}
+
 }  // namespace
 
 ModelKind KindOf(const ServedModel& model) {
@@ -37,13 +49,13 @@ ModelKind KindOf(const ServedModel& model) {
 }
 
 std::string OnlyModelOf(const ServiceContext& service, const Caller& caller, ModelKind kind) {
-  std::string only;
-  for (const auto& model : service.repository.List()) {
-    if (KindOf(*model) != kind || !caller.Sees(model->name) || model->name == only) continue;
-    if (!only.empty()) return "";
-    only = model->name;
-  }
-  return only;
+  return OnlyThat(service, caller,
+                  [kind](const ServedModel& model) { return KindOf(model) == kind; });
+}
+
+std::string OnlyLateModelOf(const ServiceContext& service, const Caller& caller) {
+  return OnlyThat(service, caller,
+                  [](const ServedModel& model) { return model.late_texts.has_value(); });
 }
 
 absl::Status CheckEmbeds(const ServedModel& model) {

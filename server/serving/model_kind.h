@@ -20,6 +20,8 @@ ModelKind KindOf(const ServedModel& model);
 // Returns the name of the only model of this kind that the caller may use, for requests that name
 // none where there are several; "" if there is none, or more than one.
 std::string OnlyModelOf(const ServiceContext& service, const Caller& caller, ModelKind kind);
+// Returns that of the only late-interaction model.
+std::string OnlyLateModelOf(const ServiceContext& service, const Caller& caller);
 
 // These return OK if the model is of the kind that a request needs. UNIMPLEMENTED says what kind it
 // is of, and what to ask it instead. A late-interaction model, which gives embeddings, ranks, too.

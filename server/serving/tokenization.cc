@@ -197,20 +197,27 @@ class TextWork {
     absl::Status finished = encoding_->Finish();
     if (!finished.ok()) return WithOrigin(finished, input, item);
     if (encoding_->ids().empty()) return absl::InvalidArgumentError("the text holds no tokens");
-    AddIds(input, item);
+    if (absl::Status status = AddIds(input, item); !status.ok()) return status;
     if (absl::Status status = AddPooled(ReadingOf(work_, input), item); !status.ok()) return status;
     if (absl::Status status = AddTypes(item); !status.ok()) return status;
     work_.model->engine->metrics().TokenizeTime(std::chrono::steady_clock::now() - work_.begin);
     return absl::OkStatus();
   }
 
-  void AddIds(const TextInput& input, Item& item) {
+  absl::Status AddIds(const TextInput& input, Item& item) {
     LateText text{.ids = encoding_->ids()};
     const auto& late = work_.model->late_texts;
     if (late) text = late->Read(ReadingOf(work_, input).task, std::move(text.ids));
     Add(kTextBecomes, Tensor::FromInts({std::ssize(text.ids)}, text.ids), item);
     if (!text.seen.empty()) Add(kSeen, MaskOf(text.seen), item);
-    if (!text.given.empty()) Add(kGiven, MaskOf(text.given), item);
+    if (text.given.empty()) return absl::OkStatus();
+    const bool none = std::find(text.given.begin(), text.given.end(), true) == text.given.end();
+    if (none && item.options.pooling != Pooling::kNone) {
+      return absl::InvalidArgumentError(
+          "no token of the text has a row that counts (skiplist_words), of which a vector is made");
+    }
+    Add(kGiven, MaskOf(text.given), item);
+    return absl::OkStatus();
   }
 
   // Says which tokens are behind the prompt. It has as many as by itself, without a mark at its

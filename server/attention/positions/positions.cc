@@ -11,6 +11,16 @@
 namespace linserve {
 namespace {
 
+// rows [first, first + count) += table's first ones
+void AddFirst(const at::Tensor& rows, int64_t first, int64_t count, const at::Tensor& table) {
+  const at::Tensor added = table.narrow(0, 0, count);
+  if (rows.is_cpu()) {
+    AddRows(BlockOf(rows, first), count, rows.size(1), BlockOf(added));
+  } else {
+    rows.narrow(0, first, count).add_(added);
+  }
+}
+
 // Adds table[t] to each row of a device whose place is t; places [rows].
 void AddAt(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& places) {
   const auto kernel = KernelsFor(rows).add_positions;
@@ -66,13 +76,7 @@ at::Tensor PlacesOfTokens(const at::Tensor& ids, const PlacedLayout& layout, int
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table) {
   if (layout.table) return AddAt(rows, table, layout.table->positions);
   for (size_t i = 0; i < layout.starts.size(); ++i) {
-    const int64_t length = layout.lengths[i];
-    const at::Tensor places = table.narrow(0, 0, length);
-    if (rows.is_cpu()) {
-      AddRows(BlockOf(rows, layout.starts[i]), length, rows.size(1), BlockOf(places));
-    } else {
-      rows.narrow(0, layout.starts[i], length).add_(places);
-    }
+    AddFirst(rows, layout.starts[i], layout.lengths[i], table);
   }
 }
 
@@ -85,13 +89,16 @@ void AddAxialPositions(at::Tensor& rows, const PlacedLayout& layout, const at::T
     return AddAt(rows, fine, places.remainder(width));
   }
   for (size_t i = 0; i < layout.starts.size(); ++i) {
-    TORCH_CHECK(layout.lengths[i] <= coarse.size(0) * width, "there are ", coarse.size(0) * width,
-                " positions");
     for (int64_t place = 0; place < layout.lengths[i]; place += width) {
-      const RowBlock block = BlockOf(rows, layout.starts[i] + place);
+      const int64_t first = layout.starts[i] + place;
       const int64_t some = std::min(width, layout.lengths[i] - place);
-      AddBias(block, some, rows.size(1), BlockOf(coarse, place / width).data);
-      AddRows(block, some, rows.size(1), BlockOf(fine));
+      const at::Tensor one = coarse.narrow(0, place / width, 1);
+      if (rows.is_cpu()) {
+        AddBias(BlockOf(rows, first), some, rows.size(1), BlockOf(one).data);
+      } else {
+        rows.narrow(0, first, some).add_(one);
+      }
+      AddFirst(rows, first, some, fine);
     }
   }
 }

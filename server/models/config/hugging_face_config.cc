@@ -290,6 +290,14 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   const json transformer = TransformerSettings(directory).members;
   if (IsLateInteraction(document, directory)) {
     ReadLateInteraction(document, transformer, directory, config);
+    // A request tells by a prompt's name what its text is, so that each task keeps one.
+    if (json& prompts = own["prompts"]; prompts.is_object()) {
+      json all = config.serving["prompts"];
+      all.update(prompts);
+      prompts = all;
+    } else if (prompts.is_null()) {
+      own.erase("prompts");
+    }
   } else {
     config.network.sentence = ReadSentenceModules(directory, prompted);
   }

@@ -114,6 +114,10 @@ json SettingsOfStanford(const json& metadata) {
 std::optional<QueryExpansion> ExpansionOf(const json& settings, const std::string& file) {
   const json object = settings.value(kExpansion, json());
   if (object.is_null()) return std::nullopt;
+  if (!object.is_object()) {
+    throw ConfigError(file + ": query_expansion is " + JsonText(object) +
+                      ", expected an object with strategy and length");
+  }
   Params params(object, file + ": " + kExpansion);
   QueryExpansion expansion{.length = params.Positive("length"),
                            .attended = params.Flag("attend", false),

@@ -74,6 +74,21 @@ std::string TextsOf(const ModelReport& report, const AsServed& served) {
          (most == serving.max_text_tokens ? " (" + serving.text_limit_origin + ")" : "");
 }
 
+// Says how a late-interaction model reads the texts of both tasks.
+std::string RowsOf(const LateInteraction& late) {
+  const auto tokens = [](int64_t most) {
+    return most == 0 ? std::string() : " of " + std::to_string(most) + " tokens at most";
+  };
+  std::string queries = "queries" + tokens(late.query_tokens);
+  if (late.expansion) {
+    queries += ", filled up to " + std::to_string(late.expansion->length) +
+               (late.expansion->attended ? ", which others see" : "");
+  }
+  return queries + "; documents" + tokens(late.document_tokens) + "; " +
+         std::to_string(late.skipped.size()) + " tokens without rows; " +
+         (late.mean ? "MeanMaxSim" : "MaxSim");
+}
+
 std::string PromptsOf(const ServingOptions& serving) {
   std::string names;
   for (const auto& [name, prompt] : serving.prompts) {
@@ -90,6 +105,9 @@ void PrintServed(const ModelReport& report, const AsServed& served) {
   if (report.info.labels == nullptr && !sparse) {
     std::printf("pooling        %s%s\n", std::string(Name(serving.pooling)).c_str(),
                 serving.normalize ? ", normalized" : "");
+  }
+  if (serving.late_interaction) {
+    std::printf("rows           %s\n", RowsOf(*serving.late_interaction).c_str());
   }
   if (!serving.prompts.empty()) std::printf("prompts        %s\n", PromptsOf(serving).c_str());
 }
@@ -199,7 +217,8 @@ int Inspect(const InspectArguments& arguments) {
   auto report = InspectModel(arguments.model);
   if (!report.ok()) return Fail(std::string(report.status().message()));
   if (*tokenizer != nullptr) {
-    const absl::Status taken = CheckTokenizer(arguments.model, **tokenizer, report->info.signature);
+    const absl::Status taken =
+        CheckTokenizer(arguments.model, *serving, **tokenizer, report->info.signature);
     if (!taken.ok()) return Fail(std::string(taken.message()));
   }
   const AsServed served = {*serving, *tokenizer};

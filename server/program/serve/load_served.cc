@@ -132,8 +132,9 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   auto tokenizer = LoadTokenizer(directory.path, plan->serving);
   if (!tokenizer.ok()) return tokenizer.status();
   if (*tokenizer != nullptr) {
-    plan->load.accept = [path = directory.path, own = *tokenizer](const Signature& signature) {
-      return CheckTokenizer(path, *own, signature);
+    plan->load.accept = [path = directory.path, serving = plan->serving,
+                         own = *tokenizer](const Signature& signature) {
+      return CheckTokenizer(path, serving, *own, signature);
     };
   }
   auto pair_text = PairTextOf(plan->serving, tokenizer->get());
@@ -189,10 +190,9 @@ absl::StatusOr<CheckedModel> CheckServed(const ModelDirectory& directory, const 
   }
   absl::Status fit = CheckDimensions(plan->serving.dimensions, report->info);
   if (fit.ok() && *tokenizer != nullptr) {
-    fit = CheckTokenizer(directory.path, **tokenizer, report->info.signature);
+    fit = CheckTokenizer(directory.path, plan->serving, **tokenizer, report->info.signature);
   }
   if (fit.ok()) fit = PairTextOf(plan->serving, tokenizer->get()).status();
-  if (fit.ok()) fit = LateTextsOf(plan->serving, tokenizer->get()).status();
   if (!fit.ok()) return fit;
   return CheckedModel{report->info, *weights, plan->replicas, *tokenizer != nullptr};
 }

@@ -12,7 +12,6 @@
 #include "serving/admission.h"
 #include "serving/model_kind.h"
 #include "serving/prompts.h"
-#include "serving/requests/max_sim.h"
 
 namespace linserve {
 namespace {
@@ -23,10 +22,8 @@ constexpr int64_t kProductsOfByte = 256;
 // Bounds one turn to a few milliseconds.
 constexpr int64_t kComparedPerTurn = 32 << 10;
 
-// Returns how much work it is to compare the rows of two texts.
-int64_t WorkOfPair(const Tensor& query, const Tensor& document) {
-  return 1 + query.elements() * document.shape()[0] / kProductsOfByte;
-}
+// Returns how much work it is to take one of a query's rows.
+int64_t WorkOfRow(const MaxSim& pair) { return 1 + pair.products() / kProductsOfByte; }
 
 int64_t BytesOf(const Texts& texts) {
   return std::accumulate(
@@ -120,6 +117,7 @@ void ClassifyRequestState::Submit(ServiceContext& service, ClassifyQuery query,
     const bool fits = kind == ModelKind::kReranker || !query_->ranks;
     if (name.empty() && fits) name = OnlyModelOf(service, *context_.caller, kind);
   }
+  if (name.empty() && query_->ranks) name = OnlyLateModelOf(service, *context_.caller);
   WholeRequestState::Submit(service, FindModel(service, *context_.caller, name, 0, kModelHeader),
                             BytesOf(query_->texts));
 }
@@ -183,11 +181,8 @@ absl::Status ClassifyRequestState::ReadApart(Tokenization& work) {
 }
 
 void ClassifyRequestState::BeginComparing(std::vector<ItemResult> results) {
-  const auto& [query, document] = pairs_.front();
-  const int64_t once =
-      WorkOfPair(results[query].outputs.begin()->second, results[document].outputs.begin()->second);
   StepJob job{.caller = context_.caller->name(),
-              .work = Uncompared() * once,
+              .work = WorkLeft(results),
               .deadline = context_.deadline,
               .step = nullptr};
   job.step = [self = std::static_pointer_cast<ClassifyRequestState>(shared_from_this()),
@@ -199,13 +194,13 @@ int64_t ClassifyRequestState::Compare(const std::vector<ItemResult>& results) {
   int64_t left = 0;
   const absl::Status status = Guarded("the scores", [&]() -> absl::Status {
     if (CallerLeft()) return absl::CancelledError("the caller left");
-    int64_t last = 0;
-    for (int64_t done = 0; Uncompared() > 0 && done < kComparedPerTurn; done += last) {
-      const auto work = CompareNext(results);
-      if (!work.ok()) return work.status();
-      last = *work;
+    for (int64_t work = 0; work < kComparedPerTurn && NextPair(results);) {
+      work += WorkOfRow(*comparing_);
+      if (!comparing_->done()) comparing_->Advance();
+      if (!comparing_->done()) continue;
+      if (absl::Status scored = TakeScore(results); !scored.ok()) return scored;
     }
-    left = Uncompared() * last;
+    left = WorkLeft(results);
     if (left == 0) Finish();
     return absl::OkStatus();
   });
@@ -214,15 +209,45 @@ int64_t ClassifyRequestState::Compare(const std::vector<ItemResult>& results) {
   return 0;
 }
 
-absl::StatusOr<int64_t> ClassifyRequestState::CompareNext(const std::vector<ItemResult>& results) {
-  const auto& [query, document] = pairs_[classified_.logits.size()];
-  const Tensor& own = results[query].outputs.begin()->second;
-  const Tensor& others = results[document].outputs.begin()->second;
-  float score = MaxSim(own, others);
-  if (mean_) score /= static_cast<float>(std::max<int64_t>(1, own.shape()[0]));
+bool ClassifyRequestState::NextPair(const std::vector<ItemResult>& results) {
+  const size_t next = classified_.logits.size();
+  if (next < pairs_.size() && !comparing_) {
+    const auto rows = [&](size_t item) { return results[item].outputs.begin()->second; };
+    comparing_.emplace(rows(pairs_[next].query), rows(pairs_[next].document));
+  }
+  return next < pairs_.size();
+}
+
+absl::Status ClassifyRequestState::TakeScore(const std::vector<ItemResult>& results) {
+  const size_t query = pairs_[classified_.logits.size()].query;
+  float score = comparing_->score();
+  comparing_.reset();
+  if (mean_) {
+    const int64_t rows = results[query].outputs.begin()->second.shape()[0];
+    score /= static_cast<float>(std::max<int64_t>(1, rows));
+  }
   if (!std::isfinite(score)) return NotFinite();
   classified_.logits.push_back({score});
-  return WorkOfPair(own, others);
+  return absl::OkStatus();
+}
+
+int64_t ClassifyRequestState::WorkLeft(const std::vector<ItemResult>& results) {
+  if (!NextPair(results)) return 0;
+  const int64_t pairs = std::ssize(pairs_) - std::ssize(classified_.logits);
+  return pairs * std::max<int64_t>(1, comparing_->rows_left()) * WorkOfRow(*comparing_);
+}
+
+// The query of a ranking is behind its texts, and texts that are in several pairs are read once.
+std::string ClassifyRequestState::NameOf(size_t item) const {
+  for (const auto member : {&Compared::document, &Compared::query}) {
+    if (member == &Compared::query && query_->ranks) return "the query: ";
+    const auto found = std::find_if(pairs_.begin(), pairs_.end(),
+                                    [&](const Compared& pair) { return pair.*member == item; });
+    if (found != pairs_.end()) {
+      return WholeRequestState::NameOf(static_cast<size_t>(found - pairs_.begin()));
+    }
+  }
+  return WholeRequestState::NameOf(item);
 }
 
 absl::Status ClassifyRequestState::Answer(std::vector<ItemResult> results, const Timing& last) {

@@ -12,6 +12,7 @@
 #include "core/sequence/truncation.h"
 #include "core/threads/step_pool.h"
 #include "serving/requests/embeddings_request.h"
+#include "serving/requests/max_sim.h"
 #include "serving/requests/whole_request.h"
 
 namespace linserve {
@@ -88,9 +89,13 @@ class ClassifyRequestState : public WholeRequestState {
   void BeginComparing(std::vector<ItemResult> results);
   // Compares some more of the pairs; returns how much work is left.
   int64_t Compare(const std::vector<ItemResult>& results);
-  // Compares the next pair; returns how much work that was.
-  absl::StatusOr<int64_t> CompareNext(const std::vector<ItemResult>& results);
-  int64_t Uncompared() const { return std::ssize(pairs_) - std::ssize(classified_.logits); }
+  // Begins with the next pair, unless one is begun. Returns false if none is left.
+  bool NextPair(const std::vector<ItemResult>& results);
+  // Takes the score of the pair that is done.
+  absl::Status TakeScore(const std::vector<ItemResult>& results);
+  // Returns how much work is left, as far as the next pair tells it.
+  int64_t WorkLeft(const std::vector<ItemResult>& results);
+  std::string NameOf(size_t item) const override;
   void Finish();
 
   // Is a pair of a late-interaction model, by the places of its texts among the items.
@@ -104,8 +109,9 @@ class ClassifyRequestState : public WholeRequestState {
   Classified classified_;
   StepPool* threads_ = nullptr;  // of the server
   std::vector<Compared> pairs_;
-  size_t computed_ = 0;  // sequences
-  bool mean_ = false;    // a score is divided by the number of the query's rows
+  std::optional<MaxSim> comparing_;  // the pair behind those that have a score
+  size_t computed_ = 0;              // sequences
+  bool mean_ = false;                // a score is divided by the number of the query's rows
 };
 
 }  // namespace linserve

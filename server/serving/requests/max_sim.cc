@@ -1,9 +1,10 @@
 #include "serving/requests/max_sim.h"
 
-#include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace linserve {
 namespace {
@@ -26,20 +27,23 @@ float Product(const float* a, const float* b, int64_t width) {
 
 }  // namespace
 
-float MaxSim(const Tensor& query, const Tensor& document) {
-  const int64_t width = query.shape()[1];
-  const int64_t rows = document.shape()[0];
-  if (rows == 0) return kOfNoRows;
-  float score = 0;
-  for (int64_t token = 0; token < query.shape()[0]; ++token) {
-    const float* const own = query.data<float>() + token * width;
-    float largest = -std::numeric_limits<float>::infinity();
-    for (int64_t row = 0; row < rows; ++row) {
-      largest = std::max(largest, Product(own, document.data<float>() + row * width, width));
-    }
-    score += largest;
+MaxSim::MaxSim(Tensor query, Tensor document)
+    : query_(std::move(query)), document_(std::move(document)) {
+  if (document_.shape()[0] > 0) return;
+  score_ = kOfNoRows;
+  row_ = query_.shape()[0];
+}
+
+void MaxSim::Advance() {
+  const int64_t width = query_.shape()[1];
+  const float* const own = query_.data<float>() + row_ * width;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (int64_t row = 0; row < document_.shape()[0]; ++row) {
+    const float product = Product(own, document_.data<float>() + row * width, width);
+    if (product > largest || std::isnan(product)) largest = product;  // NaN stays
   }
-  return score;
+  score_ += largest;
+  ++row_;
 }
 
 }  // namespace linserve

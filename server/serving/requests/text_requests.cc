@@ -86,8 +86,9 @@ absl::Status TokenizeRequestState::ReadOptions(const RpcLimits& limits, const Se
 
 absl::Status TokenizeRequestState::ReadItems(Tokenization& work) {
   int64_t bytes = 0;
-  for (const std::string& text : query_.texts)
+  for (const std::string& text : query_.texts) {
     bytes += std::ssize(work.reading.prompt) + std::ssize(text);
+  }
   if (absl::Status place = ReserveText(bytes); !place.ok()) return place;
   answer_.tokenizer = tokenizer_;
   for (std::string& text : query_.texts) {

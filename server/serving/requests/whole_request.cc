@@ -1,6 +1,5 @@
 #include "serving/requests/whole_request.h"
 
-#include <string>
 #include <utility>
 
 #include "core/status/retry_delay.h"
@@ -29,7 +28,7 @@ void WholeRequestState::TakeResult(size_t index, absl::StatusOr<ItemResult> resu
       if (--unanswered_ > 0) return;
       results = std::move(results_);
     } else if (results_.size() > 1) {
-      status = WithPrefix(status, "sequence " + std::to_string(index) + " of the batch: ");
+      status = WithPrefix(status, NameOf(index));
     }
     ended_ = true;
   }
@@ -38,6 +37,10 @@ void WholeRequestState::TakeResult(size_t index, absl::StatusOr<ItemResult> resu
     status = Guarded("the answer", [&] { return Answer(std::move(results), last); });
   }
   if (!status.ok()) Refuse(status);
+}
+
+std::string WholeRequestState::NameOf(size_t item) const {
+  return "sequence " + std::to_string(item) + " of the batch: ";
 }
 
 bool WholeRequestState::Abandoned() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +27,9 @@ class WholeRequestState : public RequestState {
   // succeeded; an error refuses the request instead.
   // `last` is the timing of the sequence that was computed last.
   virtual absl::Status Answer(std::vector<ItemResult> results, const Timing& last) = 0;
+
+  // Names one of several sequences before its fault.
+  virtual std::string NameOf(size_t item) const;
 
  private:
   mutable Mutex mutex_;

@@ -38,6 +38,28 @@ TEST_F(DeviceModelTest, TakesPackedSequencesWhoseScoresDependOnDistancesOrWindow
   }
 }
 
+TEST_F(DeviceModelTest, HasPositionsInPaddingThatTakesPartAsOnTheCpu) {
+  const std::string sizes = R"({"num_tokens": 30, "dim": 32, "depth": 1, "heads": 2)";
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
+           {"linear_attention_transformer.LinearAttentionTransformerLM",
+            sizes + R"(, "max_seq_len": 64})"},
+           {"linear_attention_transformer.LinearAttentionTransformerLM",
+            sizes + R"(, "max_seq_len": 64, "use_axial_pos_emb": false})"},
+           {"linformer.LinformerLM", sizes + R"(, "seq_len": 40, "k": 16})"}}) {
+    SCOPED_TRACE(architecture + params);
+    const std::string directory = Init(architecture, params);
+    const std::vector<Item> items = {Tokens(9, 30), Tokens(33, 30)};
+    const auto expected = Compute(*Load(directory), items, Padding::kZeros);
+    for (const char* dtype : {"f32", "bf16", "f16"}) {
+      const auto model = LoadOn("simulated:0", directory, dtype);
+      const auto results = Compute(*model, items, Padding::kZeros);
+      for (size_t i = 0; i < items.size(); ++i) {
+        EXPECT_GE(SmallestCosine(expected[i].at("embeddings"), results[i].at("embeddings")), 0.99);
+      }
+    }
+  }
+}
+
 TEST_F(DeviceModelTest, WantsPaddingWhereItsKernelsDoNotTakeTheWidthOfAHead) {
   const auto padding = [&](const std::string& architecture, const std::string& params) {
     return LoadOn("simulated:0", Init(architecture, params), "bf16")->info().padding;

@@ -3,12 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
 namespace linserve {
 namespace {
+
+float ScoreOf(const Tensor& query, const Tensor& document) {
+  MaxSim pair(query, document);
+  while (!pair.done()) pair.Advance();
+  return pair.score();
+}
 
 TEST(MaxSim, IsTheSumOfEachRowsLargestProduct) {
   const auto seed = std::random_device()();
@@ -36,13 +43,21 @@ TEST(MaxSim, IsTheSumOfEachRowsLargestProduct) {
       }
       expected += largest;
     }
-    EXPECT_NEAR(MaxSim(query, document), expected, 1e-4);
+    EXPECT_NEAR(ScoreOf(query, document), expected, 1e-4);
   }
 }
 
 TEST(MaxSim, WithADocumentWithoutRowsIsBelowAllOthers) {
   const Tensor query = Tensor::FromFloats({1, 2}, {1, 0});
-  EXPECT_EQ(MaxSim(query, Tensor::FromFloats({0, 2}, {})), -1e9F);
+  EXPECT_EQ(ScoreOf(query, Tensor::FromFloats({0, 2}, {})), -1e9F);
+}
+
+TEST(MaxSim, OfARowThatIsNoNumberIsNone) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const Tensor query = Tensor::FromFloats({2, 1}, {1, 2});
+  for (const auto& rows : {std::vector{none, 3.0F}, {3.0F, none}, {none, none}}) {
+    EXPECT_TRUE(std::isnan(ScoreOf(query, Tensor::FromFloats({2, 1}, rows))));
+  }
 }
 
 }  // namespace

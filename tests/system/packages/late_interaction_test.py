@@ -1,5 +1,6 @@
 """Folders of late-interaction models, served unchanged: the rows of texts are those of MultiVectorEncoder."""
 
+import contextlib
 import json
 import subprocess
 import tempfile
@@ -235,12 +236,47 @@ class LateInteractionTest(unittest.TestCase):
                                        encoder.similarity(queries, encoder.encode_document([query]))[:, 0].numpy(),
                                        rtol=0, atol=1e-4)
 
+    def refused(self, path, body):
+        with self.assertRaises(urllib.error.HTTPError) as raised:
+            self.ask(path, body)
+        with raised.exception as answer:
+            return answer.read().decode()
+
+    def test_a_fault_of_a_ranking_names_its_text(self):
+        body = {"model": "native-bert", "query": "a", "texts": ["b", "c " * 200, "d"], "truncate": False}
+        self.assertIn("sequence 1 of the batch: ", self.refused("/rerank", body))
+        self.assertIn("the query: ", self.refused("/rerank", body | {"query": "q " * 200, "texts": ["b"]}))
+
+    def test_settings_that_no_query_would_fit_are_refused_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.encoder("native-bert").save(folder)
+            path = Path(folder, "sentence_bert_config.json")
+            written = json.loads(path.read_text())
+            for change, says in (({"length": 6000}, "fills queries up to 6000 tokens, but the model takes"),
+                                 ({"token": "[none]"}, "has no token '[none]'")):
+                expansion = {"strategy": "min", "length": 8} | change
+                path.write_text(json.dumps(written | {"query_expansion": expansion, "query_length": None}))
+                inspected = subprocess.run([BIN / "linserve", "inspect", "--model", folder], capture_output=True, text=True)
+                self.assertNotEqual(inspected.returncode, 0)
+                self.assertIn(says, inspected.stderr)
+
+    def test_prompts_of_ones_own_leave_the_tasks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.encoder("native-bert").save(folder + "/model")
+            path = Path(folder, "model/config.json")
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"serving": {"prompts": {"passage": "p: "}}}))
+            with contextlib.closing(Server(repository=folder)) as server, linserve.Client(server.grpc) as client:
+                self.same(client.embed(self.texts, pooling="none", prompt_name="query"),
+                          self.encoder("native-bert").encode_query(self.texts))
+                # The only model that ranks needs no name.
+                body = json.dumps({"query": "a", "texts": ["b"]}).encode()
+                with urllib.request.urlopen(urllib.request.Request(f"http://{server.http}/rerank", body)) as answer:
+                    self.assertEqual(len(json.load(answer)), 1)
+
     def test_a_pair_is_not_read_as_one_text(self):
         pair = {"name": "text", "datatype": "BYTES", "shape": [1, 2], "data": ["a", "b"]}
-        with self.assertRaises(urllib.error.HTTPError) as raised:
-            self.ask("/v2/models/native-bert/infer", {"inputs": [pair]})
-        with raised.exception as refused:
-            self.assertIn("compare the rows of two, as /rerank does", refused.read().decode())
+        self.assertIn("compare the rows of two, as /rerank does",
+                      self.refused("/v2/models/native-bert/infer", {"inputs": [pair]}))
 
     def test_what_is_not_computed_is_refused_by_name(self):
         encoder = self.encoder("native-bert")
