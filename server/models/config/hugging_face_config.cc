@@ -170,8 +170,7 @@ std::optional<TextLimit> LimitOf(const Settings& settings, const char* key,
 }
 
 // Returns the limit of sentence-transformers' own file; nullopt if that says nothing.
-std::optional<TextLimit> LimitOfTexts(const std::string& directory) {
-  const Settings settings = TransformerSettings(directory);
+std::optional<TextLimit> LimitOfTexts(const Settings& settings) {
   auto limit = LimitOf(settings, "model_max_length", "processor_kwargs");
   if (!limit) limit = LimitOf(settings, "model_max_length", "tokenizer_args");
   return limit ? limit : LimitOf(settings, kTextsUpTo);
@@ -287,16 +286,13 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   json own = OwnServing(document);
   AddPrompts(directory, config.serving);
   const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);
-  const json transformer = TransformerSettings(directory).members;
+  const Settings transformer = TransformerSettings(directory);
   if (IsLateInteraction(document, directory)) {
-    ReadLateInteraction(document, transformer, directory, config);
+    ReadLateInteraction(document, transformer.members, directory, config);
     // A request tells by a prompt's name what its text is, so that each task keeps one.
-    if (json& prompts = own["prompts"]; prompts.is_object()) {
-      json all = config.serving["prompts"];
-      all.update(prompts);
-      prompts = all;
-    } else if (prompts.is_null()) {
-      own.erase("prompts");
+    if (const json prompts = MemberOf(own, "prompts"); prompts.is_object()) {
+      own["prompts"] = config.serving["prompts"];
+      own["prompts"].update(prompts);
     }
   } else {
     config.network.sentence = ReadSentenceModules(directory, prompted);
@@ -304,13 +300,13 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   if (IsCausalLm(document) && !FolderHas(directory, "modules.json")) {
     config.network.sentence.pooling = Pooling::kLast;
   }
-  ReadSparseEncoder(transformer, own, config);
-  ReadAnswers(transformer, directory, own, config);
+  ReadSparseEncoder(transformer.members, own, config);
+  ReadAnswers(transformer.members, directory, own, config);
   RefuseOwnCode(document, config.network.architecture);
   for (const DenseModule& dense : config.network.sentence.dense) {
     config.names.apart.push_back(dense.Tensors() + ".");
   }
-  auto limit = LimitOfTexts(directory);
+  auto limit = LimitOfTexts(transformer);
   const char* said = limit ? kTextsUpTo : kTokensUpTo;
   if (!limit) limit = LimitOfTokenizer(directory);
   for (const char* key : {kTextsUpTo, kTokensUpTo}) config.network.params.erase(key);

@@ -11,7 +11,6 @@
 #include "core/threads/guarded.h"
 #include "serving/admission.h"
 #include "serving/model_kind.h"
-#include "serving/prompts.h"
 
 namespace linserve {
 namespace {
