@@ -26,7 +26,7 @@ namespace linserve {
 
 // Bounds what may wait, over all requests.
 struct QueueLimits {
-  int64_t max_sequences = 16384;
+  int64_t max_sequences = 32768;  // more than a request has, with the query of a ranking
   int64_t max_tokens = 4 << 20;
   int64_t max_bytes = int64_t{1} << 30;
 };

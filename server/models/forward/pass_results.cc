@@ -84,11 +84,8 @@ class Collector {
     look_up_();
     const OutputSpec& output = *signature_.FindOutput(name);
     const Place place = PlaceOf(output);
-    const bool some = output.leaves_out && wanted_[group.members[0]].masks.contains(name);
-    if (group.options.pooling == Pooling::kNone && some) {
-      CollectGiven(group, name, place, results);
-    } else if (group.options.pooling == Pooling::kNone) {
-      CollectRows(group, name, place, results);
+    if (group.options.pooling == Pooling::kNone) {
+      CollectRows(group, output, place, results);
     } else {
       CollectPooled(group, name, place, results);
     }
@@ -110,8 +107,9 @@ class Collector {
 
   // Computes a whole group at once where that takes little memory, else so many rows at a time into
   // the sequences' own tensors: of logits no more exist in the type of the computation.
-  void CollectRows(const Group& group, const std::string& name, const Place& place,
+  void CollectRows(const Group& group, const OutputSpec& output, const Place& place,
                    std::vector<TensorMap>& results) {
+    const std::string& name = output.name;
     const Range all = RangeOf(group, place);
     const at::Tensor first = pass_.Output(name, all.begin, all.begin + 1);
     const int64_t most =
@@ -121,7 +119,8 @@ class Collector {
            Finish(name, pass_.Output(name, all.begin, all.end), group.options)) {
         const at::Tensor host = placement_.ToHost(rows);
         for (size_t i : group.members) {
-          results[i][part] = FromAtenApart(Cropped(host, all.begin, place, i));
+          results[i][part] =
+              FromAtenApart(Given(Cropped(host, all.begin, place, i), output, place, i));
         }
       }
       return;
@@ -140,22 +139,8 @@ class Collector {
         }
       }
       for (const auto& [part, rows] : whole) {
-        results[i][part] = FromAten(place.layout != nullptr ? rows : rows.squeeze(0));
-      }
-    }
-  }
-
-  // Computes the rows that are there, of one sequence after another.
-  void CollectGiven(const Group& group, const std::string& name, const Place& place,
-                    std::vector<TensorMap>& results) {
-    for (const size_t i : group.members) {
-      look_up_();
-      const std::vector<int64_t> rows = RowsOf(name, place, i);
-      const int64_t begin = place.start(i);
-      const at::Tensor given = rows.empty() ? pass_.Output(name, begin, begin + 1).narrow(0, 0, 0)
-                                            : OutputRows(name, begin, rows);
-      for (const auto& [part, tensor] : Finish(name, given, group.options)) {
-        results[i][part] = FromAtenApart(placement_.ToHost(tensor));
+        results[i][part] =
+            FromAten(Given(place.layout != nullptr ? rows : rows.squeeze(0), output, place, i));
       }
     }
   }
@@ -171,6 +156,13 @@ class Collector {
   static at::Tensor Cropped(const at::Tensor& rows, int64_t begin, const Place& place, size_t i) {
     const at::Tensor cropped = rows.narrow(place.axis, place.start(i) - begin, place.length(i));
     return place.layout != nullptr ? cropped : cropped.squeeze(0);
+  }
+
+  // Returns the rows of a sequence that are in its result.
+  at::Tensor Given(const at::Tensor& rows, const OutputSpec& output, const Place& place,
+                   size_t i) const {
+    if (!output.leaves_out || !wanted_[i].masks.contains(output.name)) return rows;
+    return rows.index_select(0, at::tensor(RowsOf(output.name, place, i), at::kLong));
   }
 
   void CollectPooled(const Group& group, const std::string& name, const Place& place,
