@@ -7,14 +7,10 @@
 
 namespace linserve {
 
-Callers HoldersOfMost(const std::map<std::string, int64_t>& counts) {
+int64_t MostOf(const std::map<std::string, int64_t>& by_caller) {
   int64_t most = 0;
-  for (const auto& [caller, count] : counts) most = std::max(most, count);
-  Callers holders;
-  for (const auto& [caller, count] : counts) {
-    if (count == most) holders.insert(caller);
-  }
-  return holders;
+  for (const auto& [caller, own] : by_caller) most = std::max(most, own);
+  return most;
 }
 
 SessionRoom SessionBudget::RoomFor(const std::string& caller, int64_t bytes) const {
@@ -43,6 +39,12 @@ void SessionBudget::Give(const std::string& caller, int64_t bytes) {
   if (found->second == 0) callers_.erase(found);
 }
 
+int64_t SessionBudget::BytesOf(const std::string& caller) {
+  MutexLock lock(mutex_);
+  const auto found = callers_.find(caller);
+  return found == callers_.end() ? 0 : found->second;
+}
+
 void SessionBudget::Join(std::weak_ptr<SessionTable> table) {
   MutexLock lock(evicting_);
   std::erase_if(tables_, [](const auto& known) { return known.expired(); });
@@ -53,30 +55,33 @@ void SessionBudget::MakeRoom(const std::string& caller, int64_t bytes) {
   if (bytes > std::min(per_caller_, most_)) return;  // nothing makes room for that
   MutexLock one_at_a_time(evicting_);
   while (true) {
-    Callers whose = {caller};
+    int64_t most = 0;
     bool share_full = true;
     {
       MutexLock lock(mutex_);
       const SessionRoom room = RoomFor(caller, bytes);
       if (room == SessionRoom::kTaken) return;
       share_full = room == SessionRoom::kShareFull;
-      if (!share_full) whose = HoldersOfMost(callers_);
+      if (!share_full) most = MostOf(callers_);
     }
-    if (!EvictOldest(&whose) && (share_full || !EvictOldest(nullptr))) return;
+    const bool evicted = EvictOldest([&](const std::string& holder) {
+      return share_full ? holder == caller : BytesOf(holder) == most;
+    });
+    if (!evicted && (share_full || !EvictOldest({}))) return;
   }
 }
 
-bool SessionBudget::EvictOldest(const Callers* of) {
+bool SessionBudget::EvictOldest(const Whose& whose) {
   std::shared_ptr<SessionTable> oldest;
   TimePoint least = TimePoint::max();
   for (const auto& known : tables_) {
     const std::shared_ptr<SessionTable> table = known.lock();
-    const auto used = table == nullptr ? std::nullopt : table->OldestUse(of);
+    const auto used = table == nullptr ? std::nullopt : table->OldestUse(whose);
     if (!used || *used >= least) continue;
     oldest = table;
     least = *used;
   }
-  if (oldest != nullptr) oldest->EvictOldest(of);
+  if (oldest != nullptr) oldest->EvictOldest(whose);
   return oldest != nullptr;
 }
 

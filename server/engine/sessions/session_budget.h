@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,10 +14,11 @@ namespace linserve {
 
 class SessionTable;
 
-using Callers = std::set<std::string>;
+// Says whether it is a caller's sessions that may be evicted; empty: anybody's.
+using Whose = std::function<bool(const std::string& caller)>;
 
-// Returns who has the most of what is counted by callers.
-Callers HoldersOfMost(const std::map<std::string, int64_t>& counts);
+// Returns the most that any caller has.
+int64_t MostOf(const std::map<std::string, int64_t>& by_caller);
 
 // Says whether there was room for a session: in what all may take, and in its caller's share.
 enum class SessionRoom : uint8_t { kTaken, kShareFull, kFull };
@@ -46,8 +47,9 @@ class SessionBudget {
   void MakeRoom(const std::string& caller, int64_t bytes);
 
  private:
-  // Evicts one; false if all of these callers are being computed. Null: of anybody.
-  bool EvictOldest(const Callers* of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
+  // Evicts one; false if all of these callers are being computed.
+  bool EvictOldest(const Whose& whose) ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
+  int64_t BytesOf(const std::string& caller);
   SessionRoom RoomFor(const std::string& caller, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

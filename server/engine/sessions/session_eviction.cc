@@ -21,9 +21,11 @@ absl::Status SessionTable::TakeRoom(const std::string& caller, int64_t bytes, Fr
     if (bytes <= limits_.max_bytes - bytes_) room = budget_->Take(caller, bytes);
     if (room == SessionRoom::kTaken) return absl::OkStatus();
     const bool share = room == SessionRoom::kShareFull;
-    const Callers whose = share ? Callers{caller} : HoldersOfMost(counts_);
-    auto oldest = Oldest(&whose);
-    if (oldest == idle_.end() && !share) oldest = Oldest(nullptr);
+    const int64_t most = share ? 0 : MostOf(counts_);
+    auto oldest = Oldest([&caller, &counts = counts_, share, most](const std::string& holder) {
+      return share ? holder == caller : counts.at(holder) == most;
+    });
+    if (oldest == idle_.end() && !share) oldest = Oldest({});
     if (oldest != idle_.end()) {
       DropIdle(oldest, SessionEnd::kEvicted, freed);
       continue;
@@ -38,23 +40,23 @@ absl::Status SessionTable::TakeRoom(const std::string& caller, int64_t bytes, Fr
   }
 }
 
-// Returns the idle session that was not used for longest, of these callers or of anybody.
-std::list<SessionTable::Key>::iterator SessionTable::Oldest(const Callers* of) {
+// Returns the idle session that was not used for longest, of these callers.
+std::list<SessionTable::Key>::iterator SessionTable::Oldest(const Whose& whose) {
   return std::find_if(idle_.begin(), idle_.end(),
-                      [of](const Key& key) { return of == nullptr || of->contains(key.first); });
+                      [&whose](const Key& key) { return !whose || whose(key.first); });
 }
 
-std::optional<TimePoint> SessionTable::OldestUse(const Callers* of) {
+std::optional<TimePoint> SessionTable::OldestUse(const Whose& whose) {
   MutexLock lock(mutex_);
-  const auto oldest = Oldest(of);
+  const auto oldest = Oldest(whose);
   if (oldest == idle_.end()) return std::nullopt;
   return sessions_.at(*oldest).used;
 }
 
-void SessionTable::EvictOldest(const Callers* of) {
+void SessionTable::EvictOldest(const Whose& whose) {
   Freed freed;
   MutexLock lock(mutex_);
-  const auto oldest = Oldest(of);
+  const auto oldest = Oldest(whose);
   if (oldest != idle_.end()) DropIdle(oldest, SessionEnd::kEvicted, freed);
 }
 

@@ -73,11 +73,11 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   // Forgets the sessions that have not been used for too long.
   void Expire();
 
-  // Says when the session was used that was not used for longest, of these callers or, with null,
-  // of anybody; nullopt: all are being computed.
-  std::optional<TimePoint> OldestUse(const Callers* of);
+  // Says when the session was used that was not used for longest, of these callers; nullopt: all
+  // are being computed.
+  std::optional<TimePoint> OldestUse(const Whose& whose);
   // Evicts that session, for one of another model.
-  void EvictOldest(const Callers* of);
+  void EvictOldest(const Whose& whose);
 
   // Forgets the sessions that were on a device that is lost. Those that are being computed are
   // looked at when their chunk ends.
@@ -141,7 +141,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   void DropIdle(std::list<Key>::iterator place, SessionEnd reason, Freed& freed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remember(const Key& key, const Former& former) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::list<Key>::iterator Oldest(const Callers* of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::list<Key>::iterator Oldest(const Whose& whose) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SessionLimits limits_;
   const std::shared_ptr<SessionBudget> budget_;
