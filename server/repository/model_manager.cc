@@ -11,8 +11,13 @@
 namespace linserve {
 
 void ManagerOptions::Bind(OptionTable& table) {
-  table.Text("model_repository", root, "Directory of model directories, NAME/VERSION or NAME");
-  table.Flag("follow_links", follow_links,
+  table.Text("model_repository", root.path,
+             "Directory of model directories, NAME/VERSION or NAME; or one of these itself");
+  table.Text(
+      "model_name", root.model_name,
+      "Name of the model where model_repository is a model's own directory, whose name counts "
+      "otherwise");
+  table.Flag("follow_links", root.follow_links,
              "Serve models whose files lie elsewhere, too, where links in the repository lead to");
   table.Texts(
       "model_aliases", aliases,
@@ -67,7 +72,7 @@ absl::Status ModelManager::RefreshAll() {
 
 absl::Status ModelManager::FollowAll() {
   std::vector<PassedOver> passed_over;
-  const auto found = ScanRepository(options_.root, options_.links(), &passed_over);
+  const auto found = ScanRepository(options_.root, &passed_over);
   if (!found.ok()) {
     // A volume may be away for a moment, which is no reason to withdraw what is served.
     Log(LogLevel::kWarning, "model repository not read",
@@ -108,7 +113,7 @@ std::vector<ModelDirectory> ModelManager::Wanted(const std::vector<ModelDirector
 }
 
 absl::Status ModelManager::LoadAgain(const std::string& model) {
-  const auto found = ScanRepository(options_.root, options_.links());
+  const auto found = ScanRepository(options_.root);
   if (!found.ok()) return found.status();
   std::vector<ModelDirectory> of_model;
   for (const ModelDirectory& directory : *found) {
@@ -116,7 +121,7 @@ absl::Status ModelManager::LoadAgain(const std::string& model) {
   }
   if (of_model.empty()) {
     return absl::NotFoundError("failed to load " + Quoted(model) + ": no such model in " +
-                               options_.root);
+                               options_.root.path);
   }
   unloaded_.erase(model);
   std::erase_if(known_, [&](const auto& entry) { return entry.first.first == model; });
@@ -135,7 +140,7 @@ absl::Status ModelManager::UnloadAll(const std::string& model) {
   }
   if (!any) return absl::NotFoundError("failed to unload " + Quoted(model) + ": no such model");
   std::erase_if(known_, [&](const auto& entry) { return entry.first.first == model; });
-  const auto found = ScanRepository(options_.root, options_.links());
+  const auto found = ScanRepository(options_.root);
   unloaded_[model] = std::nullopt;
   if (found.ok()) unloaded_[model] = StampsOf(*found, model);
   observer_(model, false);

@@ -22,16 +22,14 @@
 namespace linserve {
 
 struct ManagerOptions {
-  std::string root = "models";  // directory of the repository
+  RepositoryRoot root{};
   VersionPolicy versions{};
   std::chrono::nanoseconds poll{0};  // how often to look for changed files; 0: never
   int64_t max_model_bytes = 0;       // bound of all weights together, old and new; 0: no bound
-  bool follow_links = false;         // to files that lie elsewhere
   std::map<std::string, std::string> aliases{};  // further names of models
   // A load waits so long for memory that models on their way out still take.
   std::chrono::nanoseconds patience = std::chrono::seconds(5);
 
-  Links links() const { return follow_links ? Links::kAnywhere : Links::kInside; }
   void Bind(OptionTable& table);
 };
 

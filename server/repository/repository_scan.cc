@@ -23,6 +23,8 @@ namespace fs = std::filesystem;
 constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
 constexpr size_t kLongestName = 128;    // as every protocol has it
 constexpr const char* kNoConfig = "not a model: no config.json";
+constexpr const char* kNoName =
+    "no caller can name it, expected at most 128 bytes of UTF-8";  // kLongestName
 // Names what a load may read besides what IsRead() knows by the ends of names.
 constexpr std::array<std::string_view, 6> kModelFiles = {
     "tokenizer.model", "tokenizer.json", "vocab.json",
@@ -144,6 +146,8 @@ void ScanModel(const fs::path& path, Scan& scan) {
   if (!why.empty()) scan.PassOver(path, why);
 }
 
+bool CanBeNamed(const std::string& name) { return IsUtf8(name) && name.size() <= kLongestName; }
+
 bool IsBelow(const fs::path& root, const fs::path& path) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
@@ -172,50 +176,69 @@ absl::Status NoModel(const std::string& root, const std::vector<PassedOver>& pas
                              "; `linserve init --help` tells how to make one");
 }
 
-absl::Status CheckRoot(const std::string& root) {
+// Returns the model that the root is itself.
+absl::StatusOr<ModelDirectory> RootModel(const RepositoryRoot& root) {
   std::error_code error;
-  if (!fs::is_directory(root, error)) {
-    return absl::NotFoundError("the model repository " + root +
-                               " is not a directory; give one with --model-repository");
+  const fs::path real = fs::canonical(root.path, error);
+  if (error) return absl::NotFoundError("cannot read " + root.path + ": " + error.message());
+  const std::string name = root.model_name.empty() ? real.filename().string() : root.model_name;
+  if (!CanBeNamed(name)) {
+    return absl::InvalidArgumentError(root.path + " is a model itself, and " + kNoName +
+                                      "; give it another by --model-name");
   }
-  if (HasWeights(root)) {
-    return absl::InvalidArgumentError(root +
-                                      " is a model itself: --model-repository takes the "
-                                      "directory that models lie in");
+  return ModelDirectory{name, 1, root.path};
+}
+
+// Looks for the models below a root.
+absl::Status ScanRoot(const std::string& root, Scan& scan) {
+  const auto entries = Subdirectories(root);
+  if (!entries.ok()) return entries.status();
+  for (const fs::path& entry : *entries) {
+    const std::string name = entry.filename();
+    // A model on its way in or a tool's own directory, and what volumes have.
+    if (name.starts_with('.') || name == "lost+found") continue;
+    if (CanBeNamed(name)) {
+      ScanModel(entry, scan);
+    } else {
+      scan.PassOver(entry, kNoName);
+    }
   }
+  return absl::OkStatus();
+}
+
+absl::Status RefuseWhatLeadsOut(const std::string& root, std::vector<ModelDirectory>& found) {
+  std::error_code error;
+  const fs::path real = fs::canonical(root, error);
+  if (error) return absl::NotFoundError("cannot read " + root + ": " + error.message());
+  for (ModelDirectory& model : found) model.refused = LeadsOut(real, model);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root, Links links,
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const RepositoryRoot& root,
                                                            std::vector<PassedOver>* passed_over) {
-  if (absl::Status status = CheckRoot(root); !status.ok()) return status;
-  const auto entries = Subdirectories(root);
-  if (!entries.ok()) return entries.status();
+  std::error_code error;
+  if (!fs::is_directory(root.path, error)) {
+    return absl::NotFoundError("the model repository " + root.path +
+                               " is not a directory; give one with --model-repository");
+  }
   Scan scan;
-  for (const fs::path& entry : *entries) {
-    const std::string name = entry.filename();
-    // A model on its way in or a tool's own directory, and what volumes have.
-    if (name.starts_with('.') || name == "lost+found") continue;
-    if (IsUtf8(name) && name.size() <= kLongestName) {
-      ScanModel(entry, scan);
-    } else {
-      scan.PassOver(entry, "no caller can name it, expected at most " +
-                               std::to_string(kLongestName) + " bytes of UTF-8");
-    }
+  if (HasWeights(root.path)) {
+    auto model = RootModel(root);
+    if (!model.ok()) return model.status();
+    scan.models.push_back(*std::move(model));
+  } else if (absl::Status status = ScanRoot(root.path, scan); !status.ok()) {
+    return status;
   }
   std::vector<ModelDirectory>& found = scan.models;
-  if (links == Links::kInside) {
-    std::error_code error;
-    const fs::path real = fs::canonical(root, error);
-    if (error) return absl::NotFoundError("cannot read " + root + ": " + error.message());
-    for (ModelDirectory& model : found) model.refused = LeadsOut(real, model);
+  if (!root.follow_links) {
+    if (absl::Status status = RefuseWhatLeadsOut(root.path, found); !status.ok()) return status;
   }
   std::sort(scan.passed_over.begin(), scan.passed_over.end());
-  if (found.empty()) return NoModel(root, scan.passed_over);
+  if (found.empty()) return NoModel(root.path, scan.passed_over);
   if (found.size() > kMostVersions) {
-    return absl::ResourceExhaustedError(root + " has " + std::to_string(found.size()) +
+    return absl::ResourceExhaustedError(root.path + " has " + std::to_string(found.size()) +
                                         " model versions, expected at most " +
                                         std::to_string(kMostVersions));
   }

@@ -26,14 +26,19 @@ struct PassedOver {
   auto operator<=>(const PassedOver&) const = default;
 };
 
-// Says where the files of a model may lie: below the repository, or wherever links lead.
-enum class Links : uint8_t { kInside, kAnywhere };
+// Says where models are.
+struct RepositoryRoot {
+  std::string path = "models";
+  bool follow_links = false;  // to files that lie elsewhere
+  // Names the model where the path is that of a model itself; empty: its directory does.
+  std::string model_name{};
+};
 
-// Returns the model directories below `root`, by name and version. NOT_FOUND says what was looked
-// for if there is none. What is passed over is put into `passed_over`, if that is there.
+// Returns the model directories below a root, by name and version, or the root itself where that is
+// one. NOT_FOUND says what was looked for if there is none. What is passed over is put into
+// `passed_over`, if that is there.
 absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(
-    const std::string& root, Links links = Links::kInside,
-    std::vector<PassedOver>* passed_over = nullptr);
+    const RepositoryRoot& root, std::vector<PassedOver>* passed_over = nullptr);
 
 // Says in the log where the models are named as versions are: their repository looks like the
 // directory of a single one.

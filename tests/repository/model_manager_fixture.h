@@ -36,7 +36,7 @@ class ModelManagerTest : public EngineTest {
   void Manage(const std::string& policy = "all", std::chrono::nanoseconds poll = {},
               int64_t max_bytes = 0) {
     manager_ = std::make_unique<ModelManager>(
-        ManagerOptions{.root = root(),
+        ManagerOptions{.root = {root()},
                        .versions = *VersionPolicy::Parse(policy),
                        .poll = poll,
                        .max_model_bytes = max_bytes,

@@ -20,8 +20,8 @@ class ScanTest : public testing::Test {
   std::string root() const { return dir_.File("repository"); }
 
   // Returns "NAME VERSION PATH" of each, the path below the root.
-  std::vector<std::string> Scan(Links links = Links::kInside) const {
-    const auto found = ScanRepository(root(), links);
+  std::vector<std::string> Scan(bool follow_links = false) const {
+    const auto found = ScanRepository({root(), follow_links});
     std::vector<std::string> lines;
     if (!found.ok()) return {found.status().ToString()};
     for (const ModelDirectory& model : *found) {
@@ -35,7 +35,7 @@ class ScanTest : public testing::Test {
   // Returns "PATH: BECAUSE" of what is passed over, the path below the root.
   std::vector<std::string> PassedOverOnes() const {
     std::vector<PassedOver> passed_over;
-    EXPECT_TRUE(ScanRepository(root(), Links::kInside, &passed_over).ok());
+    EXPECT_TRUE(ScanRepository({root()}, &passed_over).ok());
     std::vector<std::string> lines;
     for (const PassedOver& one : passed_over) {
       lines.push_back(fs::path(one.directory).lexically_relative(root()).string() + ": " +
@@ -62,9 +62,9 @@ TEST_F(ScanTest, RefusesMoreModelsThanAServerHas) {
   for (int i = 1; i <= 4096; ++i) {
     fs::create_directory_symlink("../.data/a", root() + "/a/" + std::to_string(i));
   }
-  EXPECT_TRUE(ScanRepository(root()).ok());
+  EXPECT_TRUE(ScanRepository({root()}).ok());
   MakeModel("repository/b");
-  EXPECT_THAT(ScanRepository(root()),
+  EXPECT_THAT(ScanRepository({root()}),
               IsStatus(kExhaustedCode, "has 4097 model versions, expected at most 4096"));
 }
 
@@ -102,15 +102,14 @@ TEST_F(ScanTest, FollowsLinksOutOfTheRepositoryOnlyIfItIsAskedTo) {
   MakeModel("repository/f");
   fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/f/3_Dense");
   EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
-  EXPECT_THAT(Scan(Links::kAnywhere),
-              ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d", "e 1 e", "f 1 f"));
+  EXPECT_THAT(Scan(true), ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d", "e 1 e", "f 1 f"));
 }
 
 TEST_F(ScanTest, SaysWhichLinkLeadsOutAndWhatPermitsIt) {
   MakeModel("elsewhere");
   fs::create_directories(root());
   fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/a");
-  const auto found = ScanRepository(root());
+  const auto found = ScanRepository({root()});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_THAT(found->at(0).refused,
               HasSubstr(root() + "/a/config.json to " + dir_.File("elsewhere/config.json")));
@@ -179,25 +178,37 @@ TEST_F(ScanTest, PassesOverWhatCannotBeRead) {
 }
 
 TEST_F(ScanTest, SaysWhatItLookedForIfThereIsNone) {
-  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFoundCode, "is not a directory"));
+  EXPECT_THAT(ScanRepository({root()}), IsStatus(kNotFoundCode, "is not a directory"));
   fs::create_directories(root());
-  EXPECT_THAT(ScanRepository(root()),
+  EXPECT_THAT(ScanRepository({root()}),
               IsStatus(kNotFoundCode, "no model in " + root() + ": expected " + root() + "/NAME/"));
   MakeModel("repository/a/v1");
   EXPECT_THAT(
-      ScanRepository(root()),
+      ScanRepository({root()}),
       IsStatus(kNotFoundCode, root() + "/a/v1: 'v1' is no version; expected a number such as 1"));
   WriteAll(dir_.File("file"), "");
-  EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFoundCode, "is not a directory"));
+  EXPECT_THAT(ScanRepository({dir_.File("file")}), IsStatus(kNotFoundCode, "is not a directory"));
 }
 
-TEST_F(ScanTest, TellsAModelFromARepository) {
+TEST_F(ScanTest, TakesAModelForARepositoryOfItself) {
   // A folder of sentence-transformers holds others with a config.json.
   MakeModel("repository/1_Pooling");
   WriteAll(root() + "/config.json", "{}");
   EXPECT_THAT(Scan(), ElementsAre("1_Pooling 1 1_Pooling"));
   WriteAll(root() + "/model.safetensors", "");
-  EXPECT_THAT(ScanRepository(root()), IsInvalid(root() + " is a model itself"));
+  EXPECT_THAT(Scan(), ElementsAre("repository 1 ."));
+  const auto named = ScanRepository({.path = root() + "/", .model_name = "bge"});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->front().name, "bge");
+  EXPECT_THAT(ScanRepository({.path = root(), .model_name = std::string(129, 'a')}),
+              IsInvalid("is a model itself, and no caller can name it"));
+}
+
+TEST_F(ScanTest, ANameForAModelSaysNothingOfThoseOfARepository) {
+  MakeModel("repository/a");
+  const auto found = ScanRepository({.path = root(), .model_name = "bge"});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->front().name, "a");
 }
 
 TEST_F(ScanTest, TheLatestVersionIsThatOfTheLargestNumber) {

@@ -25,7 +25,7 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
   for (const auto& [name, labels] : options_.classifiers) publish(name, ClassifierModel(labels));
   if (!options_.sparse.empty()) publish(options_.sparse, SparseModel());
   manager_ = std::make_unique<ModelManager>(
-      ManagerOptions{.root = models_.File("")}, *repository_, metrics_,
+      ManagerOptions{.root = {models_.File("")}}, *repository_, metrics_,
       [this](const ModelDirectory& directory, const ModelManager::Room&) {
         return Load(directory.name, directory.version,
                     TokenModel(std::make_shared<FakeModelControl>()));

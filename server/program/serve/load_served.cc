@@ -198,7 +198,7 @@ absl::StatusOr<CheckedModel> CheckServed(const ModelDirectory& directory, const 
 }
 
 void SetQueueLimits(const ModelRepository& repository, const Config& config) {
-  const auto found = ScanRepository(config.repository.root, config.repository.links());
+  const auto found = ScanRepository(config.repository.root);
   if (!found.ok()) return;  // as the reload of the models says
   for (const ModelDirectory& directory : *found) {
     const auto served = repository.Served(directory.name, directory.version);

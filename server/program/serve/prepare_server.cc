@@ -56,9 +56,9 @@ absl::StatusOr<Prepared> PrepareServer(Config& config, Metrics& metrics) {
   AllowAllDescriptors();
   SetProcessors(config.devices.processors);
   std::vector<PassedOver> passed_over;
-  auto found = ScanRepository(config.repository.root, config.repository.links(), &passed_over);
+  auto found = ScanRepository(config.repository.root, &passed_over);
   if (!found.ok()) return found.status();
-  WarnOfVersions(config.repository.root, *found);
+  WarnOfVersions(config.repository.root.path, *found);
   auto devices = PrepareDevices(config, metrics);
   if (!devices.ok()) return devices.status();
   auto sessions = PrepareMemory(config, *found, *devices, metrics);
