@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "batching/request_queue_fixture.h"
+#include "core/status/retry_delay.h"
 
 namespace linserve {
 namespace {
@@ -39,6 +40,20 @@ TEST_F(RequestQueueTest, NamesTheLimitThatARequestMeets) {
   }
   EXPECT_EQ(Metric("rejected_total", R"(reason="queue",)"), 2);
   EXPECT_EQ(Metric("rejected_total", R"(reason="bytes",)"), 1);
+}
+
+TEST_F(RequestQueueTest, TellsOnlyThatToComeAgainForWhichThereCanBeRoom) {
+  RequestQueue queue({.max_sequences = 4}, {}, clock_, model_);
+  Push(queue, Request(3));
+  std::vector<Pending> request = Request(4);
+  const absl::Status full = queue.Push(request);
+  EXPECT_TRUE(RetryDelayOf(full).has_value());
+  EXPECT_FALSE(IsNeverFits(full));
+  std::vector<Pending> too_many = Request(5);
+  const absl::Status never = queue.Push(too_many);
+  EXPECT_FALSE(RetryDelayOf(never).has_value());
+  EXPECT_TRUE(IsNeverFits(never));
+  queue.Flush(absl::UnavailableError("the test is over"));
 }
 
 TEST_F(RequestQueueTest, CountsWhatIsOfferedWhetherOrNotThereIsRoom) {

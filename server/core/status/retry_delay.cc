@@ -13,6 +13,7 @@ constexpr const char* kNeverFits = "linserve/never-fits";
 }  // namespace
 
 absl::Status RetryAfter(absl::Status status, std::chrono::milliseconds delay) {
+  if (IsNeverFits(status)) return status;
   status.SetPayload(kRetryDelayPayload, absl::Cord(std::to_string(delay.count())));
   return status;
 }

@@ -9,7 +9,7 @@
 namespace linserve {
 
 // Returns the status with a detail that tells the caller to try again after this time and not
-// before.
+// before; as it is, where that would be in vain (NeverFits).
 absl::Status RetryAfter(absl::Status status, std::chrono::milliseconds delay);
 
 // Returns the delay that RetryAfter() gave the status, if it gave any.
