@@ -138,20 +138,32 @@ void BlockAttention::AttendHead(int64_t head, const Tile& tile, const Keys& keys
                                 const Scores& scores) const {
   std::fill_n(tile.most, tile.count, std::numeric_limits<float>::lowest());
   std::fill_n(tile.totals, tile.count, 0.0F);
-  const int64_t before = sizes_.before < 0 ? tile.row : sizes_.before;
-  const int64_t after = sizes_.after < 0 ? keys.rows : sizes_.after;
-  const int64_t first = std::max<int64_t>(0, tile.row - before) / keys.block_rows;
-  const int64_t end = std::min(keys.rows, tile.row + tile.count + after);
-  for (int64_t block = first; block * keys.block_rows < end; ++block) {
-    const int64_t row = block * keys.block_rows;
-    const int64_t count = std::min(keys.block_rows, keys.rows - row);
-    float* memory = keys.memory + block * KeyElements(keys.block_rows);
-    Score(head, tile, memory, row, count, scores);
+  bool add = false;
+  const auto take = [&](float* memory, int64_t count) {
     Weigh(tile, count);
-    const bool add = block > first;
     if (add) ScaleRows(tile.sums, tile.count, sizes_.value_width, tile.factors);
     AddValues(head, tile, memory, count, add);
-  }
+    add = true;
+  };
+  const auto for_blocks = [&](const Keys& all, int64_t begin, int64_t end, const auto& score) {
+    for (int64_t block = begin / all.block_rows; block * all.block_rows < end; ++block) {
+      const int64_t row = block * all.block_rows;
+      const int64_t count = std::min(all.block_rows, all.rows - row);
+      float* memory = all.memory + block * KeyElements(all.block_rows);
+      score(memory, row, count);
+      take(memory, count);
+    }
+  };
+  for_blocks(scores.others, 0, scores.others.rows, [&](float* memory, int64_t row, int64_t count) {
+    Multiply(head, tile, memory, count);
+    AddBias(tile.scores, tile.count, count, scores.of_others + row);
+  });
+  const int64_t begin = sizes_.before < 0 ? 0 : std::max<int64_t>(0, WindowBegin(tile.row));
+  const int64_t end =
+      sizes_.after < 0 ? keys.rows : std::min(keys.rows, WindowEnd(tile.row + tile.count - 1));
+  for_blocks(keys, begin, end, [&](float* memory, int64_t row, int64_t count) {
+    Score(head, tile, memory, row, count, scores);
+  });
   if (sizes_.before >= 0 && sizes_.after >= 0) AverageWindows(tile, keys);
 }
 
@@ -171,8 +183,7 @@ void BlockAttention::AverageWindows(const Tile& tile, const Keys& keys) const {
   }
 }
 
-void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_t first,
-                           int64_t count, const Scores& scores) const {
+void BlockAttention::Multiply(int64_t head, const Tile& tile, float* memory, int64_t count) const {
   const int64_t column = head * sizes_.dim_head;
   const int64_t key_column = KeyHead(head) * sizes_.dim_head;
   const int64_t whole = WholeKernelRows(count);
@@ -185,6 +196,11 @@ void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_
     BlockProduct(tile.padded, whole, sizes_.dim_head, tile.queries.Columns(column),
                  RowBlock(memory, kTransposedStride).Rows(key_column), tile.scores, /*add=*/false);
   }
+}
+
+void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_t first,
+                           int64_t count, const Scores& scores) const {
+  Multiply(head, tile, memory, count);
   if (scores.of_keys != nullptr) AddBias(tile.scores, tile.count, count, scores.of_keys + first);
   if (scores.of_distances != nullptr) {
     const float* of_head = scores.of_distances + head * scores.distances;
@@ -220,13 +236,15 @@ void BlockAttention::AddRelative(int64_t head, const Tile& tile, float* memory, 
 void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count) const {
   for (int64_t i = 0; i < tile.count; ++i) {
     float* row = tile.scores.Rows(i).data;
-    const int64_t at = tile.row + i - first;  // the query's own column
-    const int64_t begin = sizes_.before < 0 ? 0 : std::clamp<int64_t>(at - sizes_.before, 0, count);
+    const int64_t at = tile.row + i;
+    const int64_t begin =
+        sizes_.before < 0 ? 0 : std::clamp<int64_t>(WindowBegin(at) - first, 0, count);
     const int64_t end =
-        sizes_.after < 0 ? count : std::clamp<int64_t>(at + sizes_.after + 1, 0, count);
+        sizes_.after < 0 ? count : std::clamp<int64_t>(WindowEnd(at) - first, 0, count);
     std::fill(row, row + begin, kFar);
     std::fill(row + end, row + count, kFar);
-    if (sizes_.causal) std::fill(row + std::clamp<int64_t>(at + 1, begin, end), row + end, kHidden);
+    if (sizes_.causal)
+      std::fill(row + std::clamp<int64_t>(at - first + 1, begin, end), row + end, kHidden);
   }
 }
 

@@ -27,9 +27,11 @@ class BlockAttention {
     DType products = DType::kF32;  // I8 is BF16: scores and weights are not rounded row by row
     int64_t before = -1;           // a query's window has so many rows before it; -1: all
     int64_t after = -1;            // and so many after it
-    bool causal = false;           // in its window a query sees no later key
-    int64_t value_width = 0;       // of a head; 0: dim_head
-    double scale = 0;              // 0: 1 / sqrt(dim_head)
+    // The rows of a sequence are in runs of so many, each of which has one window around it.
+    int64_t run = 1;
+    bool causal = false;      // in its window a query sees no later key
+    int64_t value_width = 0;  // of a head; 0: dim_head
+    double scale = 0;         // 0: 1 / sqrt(dim_head)
     // Keys and values have so many heads, each of which as many neighbouring heads of queries read
     // (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as queries. REQUIRES: it divides them.
     int64_t key_heads = 0;
@@ -41,7 +43,14 @@ class BlockAttention {
     int64_t value_inner() const { return key_heads * value_width; }
   };
 
-  // Says what is added to products of queries and keys.
+  // Holds a sequence's keys and values as LayOut() made them, `block_rows` rows in each block.
+  struct Keys {
+    float* memory;
+    int64_t rows;
+    int64_t block_rows;
+  };
+
+  // Says what is added to products of queries and keys, and which keys there are besides.
   struct Scores {
     const float* of_keys = nullptr;  // [rows of the sequence]; kHidden hides the key
     // Points at what the first head adds where key and query are the same row: behind it stands
@@ -52,6 +61,9 @@ class BlockAttention {
     const BlockRelativeScores* relative = nullptr;
     RelativePlaces places{};
     const float* of_queries = nullptr;  // [rows of the sequence]; kHidden hides all keys from it
+    // Are seen by all queries, whatever their windows; of_others is added to their scores alone.
+    Keys others{nullptr, 0, 1};
+    const float* of_others = nullptr;  // [rows of `others`]
   };
   // A query all of whose keys are hidden averages them: those of its window, as if there were zeros
   // where it reaches beyond the sequence, unless Sizes::blank says otherwise.
@@ -59,13 +71,6 @@ class BlockAttention {
   // Returns `of_keys` for a mask BOOL [rows], true = the key is visible: F32, on its device;
   // undefined without a mask.
   static at::Tensor ScoresOfKeys(const at::Tensor& mask);
-
-  // Holds a sequence's keys and values as LayOut() made them, `block_rows` rows in each block.
-  struct Keys {
-    float* memory;
-    int64_t rows;
-    int64_t block_rows;
-  };
 
   explicit BlockAttention(const Sizes& sizes);
 
@@ -93,6 +98,8 @@ class BlockAttention {
   struct Tile;
 
   void AttendHead(int64_t head, const Tile& tile, const Keys& keys, const Scores& scores) const;
+  // Makes products of queries and a block of keys.
+  void Multiply(int64_t head, const Tile& tile, float* memory, int64_t count) const;
   // Makes scores of a block of keys, the first one of which is the sequence's row `first`.
   void Score(int64_t head, const Tile& tile, float* memory, int64_t first, int64_t count,
              const Scores& scores) const;
@@ -104,6 +111,11 @@ class BlockAttention {
   void HideFarKeys(const Tile& tile, int64_t first, int64_t count) const;
   // Corrects the sums of queries that see nothing in their windows.
   void AverageWindows(const Tile& tile, const Keys& keys) const;
+  // Returns where the window of a query's row begins and ends, beyond the sequence or not.
+  int64_t WindowBegin(int64_t row) const { return row - row % sizes_.run - sizes_.before; }
+  int64_t WindowEnd(int64_t row) const {
+    return row - row % sizes_.run + sizes_.run + sizes_.after;
+  }
   bool has_window() const { return sizes_.before >= 0 || sizes_.after >= 0; }
   // Returns the head of keys and values that a head of queries reads.
   int64_t KeyHead(int64_t head) const { return head / (sizes_.heads / sizes_.key_heads); }

@@ -63,8 +63,9 @@ at::Tensor NaiveAttention(const AttendedRows& sequence, int64_t window) {
 }
 
 // Computes it with keys and queries in blocks of so many rows.
+// The first keys are seen besides with `of_others`, if that is defined.
 at::Tensor AttendByBlocks(const AttendedRows& sequence, const BlockAttention& attention,
-                          int64_t key_rows, int64_t query_rows) {
+                          int64_t key_rows, int64_t query_rows, const at::Tensor& of_others = {}) {
   at::Tensor scratch = at::full({attention.ScratchElements()}, kNaN);
   const int64_t blocks = (sequence.length + key_rows - 1) / key_rows;
   const at::Tensor memory = at::full({blocks, attention.KeyElements(key_rows)}, kNaN);
@@ -79,6 +80,13 @@ at::Tensor AttendByBlocks(const AttendedRows& sequence, const BlockAttention& at
   if (sequence.of_distances.defined()) {
     scores.distances = sequence.of_distances.size(1);
     scores.of_distances = sequence.of_distances.const_data_ptr<float>() + scores.distances / 2;
+  }
+  const at::Tensor others = at::full({attention.KeyElements(key_rows)}, kNaN);
+  if (of_others.defined()) {
+    attention.LayOut(BlockOf(sequence.keys), BlockOf(sequence.values), of_others.size(0),
+                     others.mutable_data_ptr<float>(), scratch.mutable_data_ptr<float>());
+    scores.others = {others.mutable_data_ptr<float>(), of_others.size(0), key_rows};
+    scores.of_others = of_others.const_data_ptr<float>();
   }
   at::Tensor out = at::empty({sequence.length, kAttentionInner});
   for (int64_t row = 0; row < sequence.length; row += query_rows) {
@@ -213,6 +221,35 @@ TEST_P(BlockAttentionTypes, GivesZerosOfSuchAWindowWhereThatIsAskedFor) {
   const at::Tensor rows = AttendByBlocks(sequence, attention, 16, 20);
   for (const int64_t row : {0, 17, 46, 54, 59}) EXPECT_EQ(rows[row].abs().max().item<float>(), 0);
   EXPECT_LT(LargestDifference(rows[48], sequence.values[50]), 0.02);
+}
+
+TEST_P(BlockAttentionTypes, SeesTheWindowsOfRunsOfRowsAndOtherKeysBesides) {
+  constexpr int64_t kRows = 210;
+  const AttendedRows sequence(kRows);
+  const BlockAttention attention({.heads = kAttentionHeads,
+                                  .dim_head = kAttentionWidth,
+                                  .products = GetParam(),
+                                  .before = 10,
+                                  .after = 5,
+                                  .run = 20});
+  const at::Tensor places = at::arange(kRows);
+  const at::Tensor opens = (places - places.remainder(20) - 10).unsqueeze(1);
+  const at::Tensor seen = places.ge(opens).logical_and(places.lt(opens + 35));
+  // The others are the first keys, with more weight.
+  constexpr int64_t kOthers = 17;
+  const at::Tensor of_others = at::rand({kOthers}) * 4;
+  const at::Tensor products = at::matmul(HeadsOf(sequence.queries.narrow(0, 0, kRows)),
+                                         HeadsOf(sequence.keys).transpose(1, 2));
+  const at::Tensor scores = at::cat({products.narrow(2, 0, kOthers) + of_others,
+                                     products.masked_fill(seen.logical_not(), -kInfinity)},
+                                    2) /
+                            std::sqrt(double(kAttentionWidth));
+  const at::Tensor values = HeadsOf(sequence.values);
+  const at::Tensor expected =
+      at::matmul(at::softmax(scores, -1), at::cat({values.narrow(1, 0, kOthers), values}, 1));
+  EXPECT_LT(LargestDifference(AttendByBlocks(sequence, attention, 64, 100, of_others),
+                              expected.transpose(0, 1).flatten(1)),
+            GetParam() == DType::kF32 ? 1e-5 : 0.06);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BlockAttentionTypes,
