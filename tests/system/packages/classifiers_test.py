@@ -12,7 +12,7 @@ import torch
 import transformers as tf
 from sentence_transformers import CrossEncoder
 from served import Server
-from transformers_folders import SIZES, byte_level, draw_texts, pieces, unigram, wordpiece
+from transformers_folders import SIZES, bird_pieces, byte_level, draw_texts, pieces, unigram, wordpiece
 
 LONGEST = 48  # tokens; some pairs have more
 
@@ -33,6 +33,8 @@ FOLDERS = {
     "electra": (wordpiece, "Electra", dict(SIZES, max_position_embeddings=128, embedding_size=24)),
     "nomic-bert": (wordpiece, "NomicBert", dict(SIZES, max_position_embeddings=128)),
     "gte": (unigram, "Gte", dict(SIZES, max_position_embeddings=128)),
+    "longformer": (byte_level, "Longformer", dict(SIZES, attention_window=[8, 16], **PLACES)),
+    "big-bird": (bird_pieces, "BigBird", dict(SIZES, max_position_embeddings=128)),
     # A longer kernel would read the padding of batches.
     "nystromformer": (unigram, "Nystromformer", dict(SIZES, max_position_embeddings=128, conv_kernel_size=1)),
 } | llama_folders.CLASSIFIERS

@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 
 import transformers as tf
-from transformers_folders import byte_level, t5_pieces, unigram, wordpiece
+from transformers_folders import bird_pieces, byte_level, t5_pieces, unigram, wordpiece
 
 ENCODE_LINES = Path(os.environ["LINSERVE_TEST_BIN"], "encode_lines")
 SENTENCES = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
@@ -23,12 +23,14 @@ TEXTS = ["The server answers.  The Server", "Hello, World! Ünïcödé Straße",
 
 # The types of models, with how a tokenizer of their kind is trained.
 TYPES = {"bert": wordpiece, "distilbert": wordpiece, "mpnet": wordpiece, "nomic_bert": wordpiece, "roberta": byte_level,
-         "modernbert": byte_level, "xlm-roberta": unigram, "gte": unigram, "camembert": unigram, "nystromformer": unigram,
-         "deberta-v2": unigram, "t5": t5_pieces, "mt5": t5_pieces, "umt5": t5_pieces}
+         "modernbert": byte_level, "longformer": byte_level, "xlm-roberta": unigram, "gte": unigram, "camembert": unigram,
+         "nystromformer": unigram, "deberta-v2": unigram, "big_bird": bird_pieces, "t5": t5_pieces, "mt5": t5_pieces,
+         "umt5": t5_pieces}
 CLASSES = {wordpiece: ["BertTokenizer", "DistilBertTokenizerFast", "MPNetTokenizer", "ElectraTokenizer"],
            byte_level: ["RobertaTokenizer", "RobertaTokenizerFast", "LongformerTokenizer"],
            unigram: ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "CamembertTokenizer", "DebertaV2Tokenizer",
-                     "DebertaV2TokenizerFast"], t5_pieces: ["T5Tokenizer", "T5TokenizerFast"]}
+                     "DebertaV2TokenizerFast"], t5_pieces: ["T5Tokenizer", "T5TokenizerFast"],
+           bird_pieces: ["BigBirdTokenizer", "BigBirdTokenizerFast"]}
 OTHERS = ["PreTrainedTokenizerFast", "TokenizersBackend", "UnheardTokenizer"]
 MARKS = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"]
 WORDS = ["<extra>", "york", "the", "<tok>", "new york", "Straße", "serv"]

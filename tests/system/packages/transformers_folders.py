@@ -68,6 +68,15 @@ def t5_pieces(texts):
     return tf.T5TokenizerFast(vocab=[tuple(piece) for piece in model["vocab"]])
 
 
+def bird_pieces(texts):
+    """BigBird's, whose marks are partly BERT's."""
+    marks = ["<pad>", "</s>", "<s>", "<unk>", "[SEP]", "[MASK]", "[CLS]"]
+    trained = tk.SentencePieceUnigramTokenizer()
+    trained.train_from_iterator(texts, vocab_size=600, special_tokens=marks, unk_token="<unk>")
+    model = json.loads(trained.to_str())["model"]
+    return tf.BigBirdTokenizer(vocab=[tuple(piece) for piece in model["vocab"]])
+
+
 def bert(vocabulary):
     return tf.BertModel(tf.BertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
@@ -99,6 +108,16 @@ def modernbert(vocabulary):
     return tf.ModernBertModel(tf.ModernBertConfig(vocab_size=vocabulary, max_position_embeddings=128,
                                                   local_attention=16, pad_token_id=1, bos_token_id=0, eos_token_id=2,
                                                   cls_token_id=0, sep_token_id=2, **SIZES))
+
+
+def longformer(vocabulary):
+    return tf.LongformerModel(tf.LongformerConfig(vocab_size=vocabulary, max_position_embeddings=130, type_vocab_size=1,
+                                                  attention_window=[8, 16], **SIZES))
+
+
+def big_bird(vocabulary):
+    # With smaller blocks a short text's vector would depend on the longest of its batch.
+    return tf.BigBirdModel(tf.BigBirdConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
 
 def nystromformer(vocabulary):
@@ -145,6 +164,8 @@ FOLDERS = {
     "modernbert": (byte_level, modernbert, "mean", True, 128),
     "nomic-bert": (wordpiece, nomic_bert, "mean", True, 128),
     "gte": (unigram, gte, "cls", True, 128),
+    "longformer": (byte_level, longformer, "mean", True, 128),
+    "big-bird": (bird_pieces, big_bird, "mean", True, 100),
     "nystromformer": (unigram, nystromformer, "mean", True, 100),
     "deberta-v2": (pieces, deberta_v2, "mean", True, 100),
     # As sentence-t5 and gtr-t5 have it.

@@ -122,6 +122,25 @@ TEST_F(TokenizerSettingsTest, OfDebertaV2SayHowTextsAreNormalisedAndSplit) {
   EXPECT_THAT(Load().status(), IsInvalid("'unk_id' is no integer"));
 }
 
+TEST_F(TokenizerSettingsTest, OfBigBirdKeepLineBreaksAndHaveTwoKindsOfMarks) {
+  const std::string space = "\u2581";
+  json vocabulary = json::array();
+  for (const char* mark : {"<pad>", "</s>", "<s>", "<unk>", "[SEP]", "[MASK]", "[CLS]"}) {
+    vocabulary.push_back(json::array({mark, 0.0}));
+  }
+  for (const std::string& piece : {space + "ab", std::string("ab"), std::string("\n"), space}) {
+    vocabulary.push_back(json::array({piece, -1.0}));
+  }
+  WriteTokenizer({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocabulary}},
+                 {{"normalizer", {{"type", "Lowercase"}}}});
+  WriteAll(directory_.File("config.json"), R"({"model_type": "big_bird"})");
+  Configure(json::object());
+  EXPECT_THAT(IdsOf("ab\nab   ab"), ElementsAre(6, 7, 9, 8, 7, 4));
+  EXPECT_THAT(IdsOf("AB"), ElementsAre(6, 10, 3, 4));
+  Configure({{"add_prefix_space", false}});
+  EXPECT_THAT(IdsOf("ab"), ElementsAre(6, 8, 4));
+}
+
 // Returns the ids and the types of two texts.
 std::pair<Ids, Ids> PairOf(const Tokenizer& tokenizer) {
   TextEncoding encoding(tokenizer, "ab", "a", Truncation::kNone, 0);

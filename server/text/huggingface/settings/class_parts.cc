@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -155,17 +156,43 @@ absl::Status BuildT5(const TokenizerSettings& settings, FileMembers& members) {
   return status;
 }
 
-// Returns the number of the unknown token, which is looked for with the score 0.
-absl::StatusOr<int64_t> UnknownOfDeberta(const TokenizerSettings& settings,
-                                         const ModelMembers& model) {
+// Returns the number of the unknown token, which is looked for with the score 0; nullopt if there
+// is none.
+std::optional<int64_t> UnscoredUnknown(const TokenizerSettings& settings,
+                                       const ModelMembers& model) {
   const std::string unknown = settings.MarkText("unk_token");
   for (size_t i = 0; i < model.tokens.size(); ++i) {
     if (model.tokens[i].first != unknown) continue;
     if (i < model.scores.size() && model.scores[i] == 0) return static_cast<int64_t>(i);
   }
+  return std::nullopt;
+}
+
+absl::StatusOr<int64_t> UnknownOfDeberta(const TokenizerSettings& settings,
+                                         const ModelMembers& model) {
+  if (const auto unknown = UnscoredUnknown(settings, model)) return *unknown;
   const json named = settings.config.value("unk_id", json(1));
   if (named.is_number_integer()) return named.get<int64_t>();
   return absl::InvalidArgumentError("tokenizer_config.json: 'unk_id' is no integer");
+}
+
+absl::Status BuildBigBird(const TokenizerSettings& settings, FileMembers& members) {
+  constexpr int64_t kUnknown = 100;
+  absl::Status status = ExpectModel("Unigram", settings, members);
+  if (status.ok()) status = PutAround("cls_token", "sep_token", settings, members);
+  const auto space_first = settings.Flag("add_prefix_space", true);
+  if (status.ok()) status = space_first.status();
+  if (!status.ok()) return status;
+  members.normalizer = {
+      {"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\xE2\x96\x81"}};
+  members.pre_tokenizer = {{"type", "Metaspace"},
+                           {"replacement", "\xE2\x96\x81"},
+                           {"prepend_scheme", *space_first ? "always" : "never"},
+                           {"split", true}};
+  members.decoder = members.pre_tokenizer;
+  members.model->unk_id = UnscoredUnknown(settings, *members.model).value_or(kUnknown);
+  members.model->byte_fallback = false;
+  return absl::OkStatus();
 }
 
 absl::Status BuildDebertaV2(const TokenizerSettings& settings, FileMembers& members) {
@@ -228,6 +255,8 @@ absl::Status BuildByClass(const TokenizerSettings& settings, FileMembers& member
       return BuildDebertaV2(settings, members);
     case TokenizerClass::kT5:
       return BuildT5(settings, members);
+    case TokenizerClass::kBigBird:
+      return BuildBigBird(settings, members);
     case TokenizerClass::kMolformer:
       return BuildMolformer(settings, members);
   }

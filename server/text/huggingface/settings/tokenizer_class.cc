@@ -40,6 +40,7 @@ constexpr auto kClasses = std::to_array<NamedClass>({
     {"CamembertTokenizer", TokenizerClass::kCamembert},
     {"DebertaV2Tokenizer", TokenizerClass::kDebertaV2},
     {"T5Tokenizer", TokenizerClass::kT5},
+    {"BigBirdTokenizer", TokenizerClass::kBigBird},
 });
 
 struct NamedModels {
@@ -55,6 +56,8 @@ constexpr auto kModels = std::to_array<NamedModels>({
     {"electra", "BertTokenizer"},
     {"mpnet", "MPNetTokenizer"},
     {"roberta", "RobertaTokenizer"},
+    {"longformer", "RobertaTokenizer"},
+    {"big_bird", "BigBirdTokenizer"},
     {"camembert", "CamembertTokenizer"},
     {"xlm-roberta", "XLMRobertaTokenizer"},
     {"gte", "XLMRobertaTokenizer"},
@@ -111,6 +114,10 @@ json UsualMarks(TokenizerClass kind) {
               {"mask_token", "[MASK]"}};
     case TokenizerClass::kT5:
       return {{"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}};
+    case TokenizerClass::kBigBird:
+      return {{"bos_token", "<s>"},    {"eos_token", "</s>"},  {"unk_token", "<unk>"},
+              {"sep_token", "[SEP]"},  {"pad_token", "<pad>"}, {"cls_token", "[CLS]"},
+              {"mask_token", "[MASK]"}};
     case TokenizerClass::kMolformer:
       return {{"unk_token", "<unk>"},
               {"sep_token", "<eos>"},

@@ -18,6 +18,7 @@ enum class TokenizerClass : uint8_t {
   kCamembert,
   kDebertaV2,
   kT5,
+  kBigBird,
   kMolformer,  // from the code that lies beside the models
 };
 
