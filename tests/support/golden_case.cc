@@ -126,7 +126,8 @@ TensorMap GoldenCase::Inputs(size_t sequence) const {
   for (const auto& [name, tensor] : tensors_) {
     if (!name.starts_with("input.") || name == "input.lengths") continue;
     Tensor part = Part(name, sequence);
-    const bool of_rows = name == "input.x" || name == "input.token_type_ids";
+    const bool of_rows =
+        name == "input.x" || name == "input.token_type_ids" || name.ends_with("attention_mask");
     if (of_rows && tensors_.contains("input.lengths")) part = part.Rows(0, Length(sequence));
     inputs[name.substr(6)] = std::move(part);
   }

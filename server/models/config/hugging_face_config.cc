@@ -43,6 +43,8 @@ constexpr std::array kModelTypes = {
     ModelType{"albert", "transformers.AlbertModel"},
     ModelType{"deberta", "transformers.DebertaModel"},
     ModelType{"deberta-v2", "transformers.DebertaV2Model"},
+    ModelType{"longformer", "transformers.LongformerModel"},
+    ModelType{"big_bird", "transformers.BigBirdModel"},
     ModelType{"llama", "transformers.LlamaModel"},
     ModelType{"mistral", "transformers.MistralModel"},
     ModelType{"qwen2", "transformers.Qwen2Model"},

@@ -121,7 +121,7 @@ class TorchModel : public Model {
     for (const auto& [letter, layout] : batch.axes) tensors.axes[letter] = {layout};
     for (const auto& [name, tensor] : batch.inputs) {
       // With the packages' padding it hides that.
-      const bool may_go = batch.padding != Padding::kZeros && network_->LeavesOutFullMasks();
+      const bool may_go = batch.padding != Padding::kZeros && network_->LeavesOutFullMask(name);
       if (ChoosesRows(name) || (may_go && HidesNothing(name, batch))) continue;
       at::Tensor input = placement_.ToDevice(ToAten(tensor));
       if (input.is_floating_point()) {

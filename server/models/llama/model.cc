@@ -52,7 +52,7 @@ class LlamaNetwork : public Network {
     return AttendsOnDevices(options_.dim_head, options_.causal() || options_.has_windows());
   }
 
-  bool LeavesOutFullMasks() const override { return true; }
+  bool LeavesOutFullMask(const std::string& /*input*/) const override { return true; }
 
   double Flops(int64_t length) const override {
     double flops = 0;

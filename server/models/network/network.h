@@ -95,8 +95,9 @@ class Network {
   // other lengths, since it takes the lengths from the layouts' tables wherever they matter.
   virtual bool Recordable() const { return false; }
 
-  // Says whether a mask that hides no row of a batch changes nothing, so that it is left out.
-  virtual bool LeavesOutFullMasks() const { return false; }
+  // Says whether this input, a mask, changes nothing where it is true in all rows of a batch, so
+  // that it is left out.
+  virtual bool LeavesOutFullMask(const std::string& /*input*/) const { return false; }
 
   virtual std::unique_ptr<Pass> Begin(TensorBatch batch) const = 0;
 };

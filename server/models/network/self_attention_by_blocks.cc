@@ -26,6 +26,20 @@ void LayOut(const ByBlocks& layer, const RowBlock& qkv, int64_t count, float* me
                          scratch);
 }
 
+// Returns what attends in a sequence to its keys.
+ByBlocks::Attend AttendTo(const ByBlocks& layer, size_t sequence, const RowBlock& qkv,
+                          const BlockAttention::Keys& keys) {
+  const BlockAttention::Scores scores = layer.scores(layer.layout.starts[sequence]);
+  if (layer.attend) {
+    const at::Tensor rows = at::from_blob(qkv.data, {keys.rows, layer.width}, layer.rows.options());
+    return layer.attend(sequence, rows, keys, scores);
+  }
+  return
+      [&attention = layer.attention, keys, scores](
+          const RowBlock& queries, int64_t place, int64_t count, const RowBlock& out,
+          float* scratch) { attention.Attend(queries, place, count, keys, scores, out, scratch); };
+}
+
 // Applies it to sequences that are one block together, on the calling thread.
 void ApplyToGroup(const ByBlocks& layer, const SequenceGroup& group, float* scratch) {
   const RowBlock qkv{scratch, layer.width};
@@ -39,8 +53,8 @@ void ApplyToGroup(const ByBlocks& layer, const SequenceGroup& group, float* scra
     const RowBlock queries = qkv.Rows(start - group.row);
     layer.turn(queries, 0, length);
     LayOut(layer, queries, length, memory, own);
-    layer.attention.Attend(queries, 0, length, {memory, length, kBlockRows}, layer.scores(start),
-                           queries, own);
+    const BlockAttention::Keys keys{memory, length, kBlockRows};
+    AttendTo(layer, i, queries, keys)(queries, 0, length, queries, own);
     if (layer.add) layer.add(queries, length, 0, length, queries);
   }
   layer.finish(BlockOf(layer.rows, group.row), qkv, group.rows, scratch);
@@ -66,21 +80,15 @@ void ApplyToSequence(const ByBlocks& layer, size_t sequence) {
   const at::Tensor qkv = at::empty({length + kFewestKernelRows, layer.width}, layer.rows.options());
   const LaidOutKeys laid_out = KeysOf(layer, sequence, qkv);
   const BlockAttention::Keys keys = laid_out.keys();
-  const BlockAttention::Scores scores = layer.scores(start);
-  const ByBlocks::Attend attend =
-      layer.attend ? layer.attend(qkv, keys, scores) : ByBlocks::Attend();
-  ForSlicedBlocks(
-      length, ScratchElements(layer), [&](int64_t begin, int64_t count, float* scratch) {
-        const RowBlock attended{scratch, layer.keys};
-        float* own = attended.Rows(kBlockRows).data;
-        if (attend) {
-          attend(BlockOf(qkv, begin), count, attended, own);
-        } else {
-          layer.attention.Attend(BlockOf(qkv, begin), begin, count, keys, scores, attended, own);
-        }
-        if (layer.add) layer.add(BlockOf(qkv), length, begin, count, attended);
-        layer.finish(BlockOf(layer.rows, start + begin), attended, count, scratch);
-      });
+  const ByBlocks::Attend attend = AttendTo(layer, sequence, BlockOf(qkv), keys);
+  ForSlicedBlocks(length, ScratchElements(layer),
+                  [&](int64_t begin, int64_t count, float* scratch) {
+                    const RowBlock attended{scratch, layer.keys};
+                    float* own = attended.Rows(kBlockRows).data;
+                    attend(BlockOf(qkv, begin), begin, count, attended, own);
+                    if (layer.add) layer.add(BlockOf(qkv), length, begin, count, attended);
+                    layer.finish(BlockOf(layer.rows, start + begin), attended, count, scratch);
+                  });
 }
 
 }  // namespace
@@ -90,7 +98,7 @@ int64_t SelfAttentionByBlocks::AttendedElements(int64_t width) {
 }
 
 void Apply(const SelfAttentionByBlocks& layer) {
-  if (layer.attend) {
+  if (layer.alone) {
     for (size_t i = 0; i < layer.layout.lengths.size(); ++i) ApplyToSequence(layer, i);
     return;
   }

@@ -15,9 +15,10 @@ namespace linserve {
 // computed block by block: short sequences together, so that nothing of them leaves the cache
 // between the layer's steps, and long ones by all threads. REQUIRES: packed layers.
 struct SelfAttentionByBlocks {
-  // Makes what `count` queries attend to.
-  using Attend = std::function<void(const RowBlock& queries, int64_t count, const RowBlock& out,
-                                    float* scratch)>;
+  // Makes what `count` queries attend to, the first one of which is row `place` of its sequence.
+  // `out` may be the queries.
+  using Attend = std::function<void(const RowBlock& queries, int64_t place, int64_t count,
+                                    const RowBlock& out, float* scratch)>;
 
   // Returns the scratch that attended values lie in, at its beginning; `width` is as below.
   static int64_t AttendedElements(int64_t width);
@@ -47,11 +48,14 @@ struct SelfAttentionByBlocks {
   std::function<void(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,
                      const RowBlock& attended)>
       add{};
-  // Returns what attends in place of `attention`, which is made of a whole sequence; null: nothing
-  // does.
-  std::function<Attend(const at::Tensor& qkv, const BlockAttention::Keys& keys,
+  // Returns what attends in place of `attention` in one of the layout's sequences, and is made of
+  // all of its queries, keys and values; null: nothing does.
+  std::function<Attend(size_t sequence, const at::Tensor& qkv, const BlockAttention::Keys& keys,
                        const BlockAttention::Scores& scores)>
       attend{};
+  // Says that short sequences are not computed together, since `attend` has all threads make it, or
+  // takes more scratch than `attention`.
+  bool alone = false;
 };
 
 // Applies the layer to all sequences.

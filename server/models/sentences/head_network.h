@@ -28,7 +28,9 @@ class HeadNetwork : public Network {
   NetworkNotes Notes() const override;
   ClassLabels Labels() const override { return head_.labels; }
   bool Recordable() const override { return encoder_->Recordable() && !head_.pad_token; }
-  bool LeavesOutFullMasks() const override { return encoder_->LeavesOutFullMasks(); }
+  bool LeavesOutFullMask(const std::string& input) const override {
+    return encoder_->LeavesOutFullMask(input);
+  }
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:

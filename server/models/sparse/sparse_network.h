@@ -30,7 +30,9 @@ class SparseNetwork : public Network {
   // A tied decoder is laid out for products beside the table of words.
   int64_t Copies() const override { return head_.tied ? head_.vocabulary * norm_.width : 0; }
   NetworkNotes Notes() const override;
-  bool LeavesOutFullMasks() const override { return encoder_->LeavesOutFullMasks(); }
+  bool LeavesOutFullMask(const std::string& input) const override {
+    return encoder_->LeavesOutFullMask(input);
+  }
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:

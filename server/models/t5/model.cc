@@ -44,7 +44,7 @@ class T5Network : public Network {
 
   int64_t Layers() const override { return std::ssize(layers_); }
 
-  bool LeavesOutFullMasks() const override { return true; }
+  bool LeavesOutFullMask(const std::string& /*input*/) const override { return true; }
 
   double Flops(int64_t length) const override {
     double flops = 0;

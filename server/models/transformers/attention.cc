@@ -7,33 +7,37 @@
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
+#include "models/transformers/global_tokens/attend_with_globals.h"
 
 namespace linserve::transformers {
 
 Attention::Attention(const Options& options, const LayerKind& kind)
     : options_(options),
       kind_(kind),
-      query_(options.dim, options.dim, options.attention_bias),
-      key_(options.dim, options.dim, options.attention_bias),
-      value_(options.dim, options.dim, options.attention_bias),
-      qkv_(options.dim, 3 * options.dim, options.attention_bias),
+      query_(options.dim, options.dim, options.attention_bias && options.query_bias),
+      key_(options.dim, options.dim, query_.with_bias),
+      value_(options.dim, options.dim, query_.with_bias),
+      qkv_(options.dim, 3 * options.dim, query_.with_bias),
       out_(options.dim, options.dim, options.attention_bias),
       query_norm_(options.dim, options.eps, options.norm_bias),
       key_norm_(options.dim, options.eps, options.norm_bias),
       relative_(options.relative, options.dim, options.heads),
-      blocks_(SizesFor(DType::kF32)) {
+      blocks_(SizesFor(DType::kF32, kind.window)),
+      whole_(SizesFor(DType::kF32, -1)) {
+  if (options.family == Family::kLongformer) globals_.emplace(options.dim);
   // Biases are apart, and keys have none.
   if (options.joined_by_head) qkv_.with_bias = false;
 }
 
-BlockAttention::Sizes Attention::SizesFor(DType products) const {
+BlockAttention::Sizes Attention::SizesFor(DType products, int64_t window) const {
   const auto width = static_cast<double>(options_.dim_head() * options_.score_terms);
   return {.heads = options_.heads,
           .dim_head = options_.dim_head(),
           // The pseudo-inverse magnifies what is rounded.
           .products = by_landmarks() ? DType::kF32 : products,
-          .before = kind_.window,
-          .after = kind_.window,
+          .before = window,
+          .after = window,
+          .run = kind_.run,
           .scale = 1 / std::sqrt(width),
           .relative = relative_.defined(),
           .blank = true};
@@ -51,6 +55,7 @@ void Attention::Declare(const Scope& layer, const at::Tensor& positions) {
         .Declare("weight", convolution_, {options_.heads, 1, options_.landmarks.kernel, 1},
                  Init::kUniform);
   }
+  if (globals_) globals_->Declare(layer / "attention" / "self");
   out_.Declare(layer / names.out);
 }
 
@@ -86,7 +91,8 @@ void Attention::Join() {
 }
 
 void Attention::Prepare(DType products, const at::Tensor& positions) {
-  blocks_ = BlockAttention(SizesFor(products));
+  blocks_ = BlockAttention(SizesFor(products, kind_.window));
+  whole_ = BlockAttention(SizesFor(products, -1));
   relative_.Prepare(positions, query_, key_, blocks_.rounded());
   Join();
   if (kind_.theta > 0) {
@@ -106,7 +112,8 @@ double Attention::Flops(int64_t length) const {
   const auto rows = static_cast<double>(length);
   const auto dim = static_cast<double>(options_.dim);
   const auto linear = static_cast<double>(qkv_.Flops() + out_.Flops()) +
-                      2 * static_cast<double>(options_.landmarks.kernel) * dim;
+                      2 * static_cast<double>(options_.landmarks.kernel) * dim +
+                      (options_.globals.first ? 4 * dim * dim : 0);
   if (by_landmarks()) {
     constexpr double kProducts = 24;  // of the pseudo-inverse
     const auto landmarks = static_cast<double>(options_.landmarks.count);
@@ -114,17 +121,45 @@ double Attention::Flops(int64_t length) const {
            2 * landmarks * landmarks *
                (2 * dim + kProducts * landmarks * static_cast<double>(options_.heads));
   }
-  const auto seen =
-      static_cast<double>(kind_.window < 0 ? length : std::min(length, 2 * kind_.window + 1));
+  // The rows of both blocks of global tokens see all.
+  const int64_t besides = 4 * options_.globals.block;
+  const bool whole = kind_.window < 0 || length <= options_.globals.whole;
+  const auto seen = static_cast<double>(
+      whole ? length : std::min(length, 2 * kind_.window + kind_.run + besides));
   return rows * (linear + 4 * seen * dim + relative_.Flops(length));
 }
 
-void Attention::Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const {
+void Attention::Project(const RowBlock& rows, int64_t count, const RowBlock& qkv,
+                        const Context& context) const {
   qkv_.Set(qkv, rows, count);
+  if (ProjectsGlobals(context)) {
+    globals_->SetKeysAndValues(qkv.Columns(3 * options_.dim), rows, count);
+  }
   if (!norms_keys()) return;
   const RowBlock keys = qkv.Columns(options_.dim);
   query_norm_.Set(qkv, qkv, count);
   key_norm_.Set(keys, keys, count);
+}
+
+at::Tensor Attention::GlobalQueries(const at::Tensor& rows, const Context& context) const {
+  return ProjectsGlobals(context) ? globals_->Queries(rows, *context.globals) : at::Tensor();
+}
+
+SelfAttentionByBlocks::Attend Attention::AttendIn(size_t sequence, const at::Tensor& qkv,
+                                                  const BlockAttention::Keys& keys,
+                                                  const BlockAttention::Scores& scores,
+                                                  const at::Tensor& queries,
+                                                  const Context& context) const {
+  return AttendWithGlobals(SequenceWithGlobals{.windows = blocks_,
+                                               .whole = whole_,
+                                               .tokens = *context.globals,
+                                               .sequence = sequence,
+                                               .start = context.layout.starts[sequence],
+                                               .qkv = qkv,
+                                               .dim = options_.dim,
+                                               .keys = keys,
+                                               .scores = scores,
+                                               .queries = queries});
 }
 
 void Attention::AddConvolved(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,

@@ -2,14 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "attention/blocks/block_attention.h"
 #include "attention/blocks/block_convolution.h"
 #include "attention/blocks/block_landmarks.h"
 #include "attention/rows/spans.h"
 #include "models/network/layers.h"
+#include "models/network/self_attention_by_blocks.h"
 #include "models/transformers/context.h"
+#include "models/transformers/global_tokens/global_projections.h"
 #include "models/transformers/names.h"
 #include "models/transformers/options.h"
 #include "models/transformers/positions/relative_scores.h"
@@ -25,7 +29,7 @@ class Attention {
   // `positions` is the table of relative positions, undefined where there is none; it is read once
   // all is loaded.
   void Declare(const Scope& layer, const at::Tensor& positions);
-  bool packed() const { return qkv_.packed && out_.packed; }
+  bool packed() const { return qkv_.packed && out_.packed && (!globals_ || globals_->packed()); }
   double Flops(int64_t length) const;
 
   // Computes as tensors, on any device, what out() then multiplies: [rows, dim].
@@ -34,9 +38,14 @@ class Attention {
 
   // The others need packed() weights, and work on blocks of rows.
   const BlockAttention& blocks() const { return blocks_; }
-  int64_t width() const { return 3 * options_.dim; }  // of queries, keys and values side by side
-  // Makes queries, keys and values of `count` rows.
-  void Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const;
+  // Returns the width of queries, keys and values side by side, and of keys and values behind them
+  // that queries of global tokens see, if those have projections of their own.
+  int64_t width(const Context& context) const {
+    return (ProjectsGlobals(context) ? 5 : 3) * options_.dim;
+  }
+  // Makes them of `count` rows.
+  void Project(const RowBlock& rows, int64_t count, const RowBlock& qkv,
+               const Context& context) const;
   // Turns queries and keys of a sequence's rows, the first one of which is its row `place`.
   void Rotate(const RowBlock& qkv, int64_t place, int64_t count, const Context& context) const;
   // Returns what is added to scores in the sequence that begins at the batch's row `start`.
@@ -47,6 +56,13 @@ class Attention {
     return {options_.heads, options_.dim_head(), options_.landmarks.count,
             options_.landmarks.by_head};
   }
+  // Returns what attends in a sequence of a context with globals, of which `queries` are those that
+  // GlobalQueries() makes of all rows.
+  SelfAttentionByBlocks::Attend AttendIn(size_t sequence, const at::Tensor& qkv,
+                                         const BlockAttention::Keys& keys,
+                                         const BlockAttention::Scores& scores,
+                                         const at::Tensor& queries, const Context& context) const;
+  at::Tensor GlobalQueries(const at::Tensor& rows, const Context& context) const;
   bool convolves() const { return convolution_.defined(); }
   // Adds the convolution of values, if there is one, to what `count` rows attended to. `qkv` are
   // all rows of the sequence, and the first one of those is its row `place`.
@@ -60,13 +76,20 @@ class Attention {
  private:
   at::Tensor AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const Context& context) const;
+  // Writes what rows of a context with globals attend to.
+  void AttendAround(const at::Tensor& rows, const at::Tensor& queries, const at::Tensor& keys,
+                    const at::Tensor& values, const Context& context,
+                    const at::Tensor& attended) const;
   void DeclareProjections(const Scope& layer);
   // Computes a span of sequences: queries, keys and values are [count, heads, length, dim_head].
   at::Tensor AttendSpan(const Span& span, const at::Tensor& queries, const at::Tensor& keys,
                         const at::Tensor& values, const at::Tensor& mask,
                         const Context& context) const;
   bool norms_keys() const { return NamesOf(options_.family).key_norm != nullptr; }
-  BlockAttention::Sizes SizesFor(DType products) const;
+  bool ProjectsGlobals(const Context& context) const {
+    return globals_ && context.globals && context.globals->rows.size(0) > 0;
+  }
+  BlockAttention::Sizes SizesFor(DType products, int64_t window) const;
   void Join();
   void Prepare(DType products, const at::Tensor& positions);
 
@@ -80,6 +103,8 @@ class Attention {
   at::Tensor convolution_;  // [heads, 1, size, 1]; undefined: none
   BlockConvolution block_convolution_;
   BlockAttention blocks_;
+  std::optional<GlobalProjections> globals_;
+  BlockAttention whole_;  // is as blocks_, without a window
 };
 
 }  // namespace linserve::transformers

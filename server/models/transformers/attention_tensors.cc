@@ -11,6 +11,7 @@
 #include "attention/rows/scored_attention.h"
 #include "attention/rows/spans.h"
 #include "models/transformers/attention.h"
+#include "models/transformers/global_tokens/attend_with_globals.h"
 
 namespace linserve::transformers {
 namespace {
@@ -59,16 +60,19 @@ at::Tensor SeeAny(const at::Tensor& mask, int64_t window) {
 at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
                                      const at::Tensor& values, const Context& context) const {
   const auto kernel = KernelsFor(queries).softmax_attention;
-  const bool plain = !context.mask.defined() && !convolution_.defined() && !by_landmarks() &&
-                     !relative_.defined() && options_.score_terms == 1;
+  // Sequences that are whole all have no windows.
+  const bool windows = !context.globals || !context.globals->all_whole();
+  const bool plain = !context.mask.defined() && !(context.globals && windows) &&
+                     !convolution_.defined() && !by_landmarks() && !relative_.defined() &&
+                     options_.score_terms == 1;
   if (kernel == nullptr || !plain || !context.layout.table) return {};
   return kernel({.queries = queries,
                  .keys = keys,
                  .values = values,
                  .heads = options_.heads,
                  .layout = *context.layout.table,
-                 .scale = SizesFor(DType::kF32).scale,
-                 .window = kind_.window,
+                 .scale = SizesFor(DType::kF32, -1).scale,
+                 .window = windows ? kind_.window : -1,
                  .distances = context.distances});
 }
 
@@ -91,6 +95,10 @@ at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) c
   CheckNotRecording(context.layout);
   for (at::Tensor* part : {&queries, &keys, &values}) *part = part->contiguous();
   const at::Tensor attended = NewRows(context.layout, rows.size(0), options_.dim, rows.options());
+  if (context.globals) {
+    AttendAround(rows, queries, keys, values, context, attended);
+    return attended;
+  }
   at::Tensor mask = context.mask;
   // A convolution would reach into the padding, and a row that sees nothing would average it.
   const bool alone = convolution_.defined() || context.mask.defined();
@@ -111,6 +119,34 @@ at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) c
   return attended;
 }
 
+void Attention::AttendAround(const at::Tensor& rows, const at::Tensor& queries,
+                             const at::Tensor& keys, const at::Tensor& values,
+                             const Context& context, const at::Tensor& attended) const {
+  const GlobalTokens& tokens = *context.globals;
+  RowsWithGlobals all{.layout = context.layout,
+                      .tokens = tokens,
+                      .heads = options_.heads,
+                      .window = kind_.window,
+                      .run = kind_.run,
+                      .scale = SizesFor(DType::kF32, -1).scale,
+                      .mask = context.mask,
+                      .queries = queries,
+                      .keys = keys,
+                      .values = values,
+                      .global_queries = {},
+                      .global_keys = keys,
+                      .global_values = values};
+  if (ProjectsGlobals(context)) {
+    all.global_queries = globals_->Queries(rows, tokens);
+    const std::vector<at::Tensor> both = globals_->KeysAndValues(rows).chunk(2, 1);
+    all.global_keys = both[0].contiguous();
+    all.global_values = both[1].contiguous();
+  } else {
+    all.global_queries = queries.index_select(0, tokens.rows);
+  }
+  AttendWithGlobals(all, attended);
+}
+
 at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
                                  const at::Tensor& keys, const at::Tensor& values,
                                  const at::Tensor& mask, const Context& context) const {
@@ -121,7 +157,7 @@ at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
     return LandmarkAttention(queries, keys, values, added_to({0, span.length}, {}),
                              options_.landmarks.count, options_.landmarks.by_head);
   }
-  const double scale = SizesFor(DType::kF32).scale;
+  const double scale = SizesFor(DType::kF32, -1).scale;
   const bool by_pairs = relative_.defined() || context.distances.defined();
   const bool differ = relative_.defined() || mask.defined();  // from sequence to sequence
   const int64_t matrices = options_.heads * (differ ? span.count : 1);

@@ -37,6 +37,8 @@ constexpr std::array kClassifierNames = {
     ClassifierNames{Family::kAlbert, "albert", nullptr, "classifier"},
     ClassifierNames{Family::kJinaBert, "bert", nullptr, "classifier"},
     ClassifierNames{Family::kJinaCode, "bert", nullptr, "classifier"},
+    ClassifierNames{Family::kLongformer, "longformer", "classifier.dense", "classifier.out_proj"},
+    ClassifierNames{Family::kBigBird, "bert", "classifier.dense", "classifier.out_proj"},
     ClassifierNames{Family::kDeberta, "deberta", "pooler.dense", "classifier"},
     ClassifierNames{Family::kDebertaV2, "deberta", "pooler.dense", "classifier"},
 };
@@ -50,7 +52,8 @@ HeadLayer HiddenLayer(const std::string& path, const Options& options, Params& p
   HeadLayer layer{.path = path, .outputs = options.dim, .activation = Activation::kTanh};
   if (options.family == Family::kElectra) layer.activation = Activation::kGelu;
   if (options.family == Family::kDistilBert) layer.activation = Activation::kRelu;
-  if (options.family == Family::kNystromformer) layer.activation = options.activation;
+  if (options.family == Family::kNystromformer || options.family == Family::kBigBird)
+    layer.activation = options.activation;
   if (options.family == Family::kDeberta || options.family == Family::kDebertaV2)
     layer.activation = DebertaPooling(options, params);
   if (options.family == Family::kModernBert) {
@@ -89,6 +92,7 @@ std::unique_ptr<Network> MakeClassifier(Family family, Params& params) {
   Options options = Options::From(family, params);
   // The class has it or not, whatever add_pooling_layer says.
   options.pooler = ClassifierNamesOf(family).hidden == nullptr;
+  options.globals.first = family == Family::kLongformer;
   Head head = ClassifierHead(options, params);
   return std::make_unique<HeadNetwork>(MakeEncoder(std::move(options)), std::move(head));
 }

@@ -1,6 +1,7 @@
 #include "models/transformers/embeddings.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
@@ -46,6 +47,9 @@ at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types
 at::Tensor Embeddings::ByTensors(const at::Tensor& ids, const at::Tensor& types,
                                  const PlacedLayout& layout) const {
   at::Tensor rows = words_(ids);
+  if (options_.scales_words) {
+    rows.mul_(at::scalar_tensor(std::sqrt(static_cast<double>(options_.dim)), rows.options()));
+  }
   if (types_.defined()) {
     rows.add_(types.defined() ? at::embedding(types_, types) : types_.select(0, 0));
   }
@@ -60,6 +64,7 @@ at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
   const at::Tensor kinds = types.defined() ? types.contiguous() : types;
   const int64_t* word = words.const_data_ptr<int64_t>();
   const int64_t* kind = kinds.defined() ? kinds.const_data_ptr<int64_t>() : nullptr;
+  const auto root = static_cast<float>(std::sqrt(static_cast<double>(options_.dim)));
   std::vector<int64_t> places;
   if (positions_.defined()) places = PlacesOf(word, words.numel(), layout);
   at::Tensor rows = at::empty({words.numel(), options_.dim}, options());
@@ -71,6 +76,7 @@ at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = begin + i;
       words_.Copy(word[row], block.Rows(i).data);
+      if (options_.scales_words) ScaleRows(block.Rows(i), 1, width, &root);
       const auto add = [&](const at::Tensor& table, int64_t of) {
         AddBias(block.Rows(i), 1, width, BlockOf(table, of).data);
       };

@@ -20,6 +20,9 @@
 namespace linserve::transformers {
 namespace {
 
+// Names the input that says which tokens are global.
+constexpr const char* kGlobalMask = "global_attention_mask";
+
 // Is a layer where its turn comes, which may be more than once.
 struct Turn {
   const Layer* layer;
@@ -62,6 +65,8 @@ class EncoderNetwork : public Network {
           .Declare("weight", distances_, {32, options_.heads}, Init::kNormal);
     }
     if (options_.pooler) pooler_.Declare(scope / names.pooler);
+    // Its classifiers have one that they do without.
+    if (options_.family == Family::kBigBird && !options_.pooler) scope.LeavesOut("pooler.*");
   }
 
   Scope ScopeOfLayer(const Scope& scope, int64_t index) const {
@@ -88,6 +93,12 @@ class EncoderNetwork : public Network {
                                   .optional = true,
                                   .vocabulary = options_.types});
     }
+    if (options_.globals.asked) {
+      signature.inputs.push_back({.name = kGlobalMask,
+                                  .kind = InputKind::kMask,
+                                  .axes = {Axis::Ragged('n')},
+                                  .optional = true});
+    }
     if (options_.pooler) {
       signature.outputs.push_back({.name = "pooler_output", .axes = {Axis::Fixed(options_.dim)}});
     }
@@ -99,7 +110,7 @@ class EncoderNetwork : public Network {
 
   bool Recordable() const override { return options_.Recordable(); }
 
-  bool LeavesOutFullMasks() const override { return true; }
+  bool LeavesOutFullMask(const std::string& input) const override { return input != kGlobalMask; }
 
   double Flops(int64_t length) const override {
     double flops = 0;
@@ -111,7 +122,9 @@ class EncoderNetwork : public Network {
 
   NetworkNotes Notes() const override {
     if (options_.landmarks.count == 0) {
-      return {.facts = {{"cost of attention", "quadratic in the length"}}, .warnings = {}};
+      const char* cost = options_.globals.defined() ? "linear" : "quadratic";
+      return {.facts = {{"cost of attention", std::string(cost) + " in the length"}},
+              .warnings = {}};
     }
     const std::string rows = std::to_string(options_.landmarks.length());
     return {.facts = {{"cost of attention", "linear in the length"},
@@ -172,6 +185,8 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
   context.key_scores = BlockAttention::ScoresOfKeys(context.mask);
   const int64_t longest = context.layout.most_rows();
   const double root = std::sqrt(static_cast<double>(options_.dim_head()));
+  context.globals = FindGlobalTokens(options_.globals, context.layout, batch["x"], context.mask,
+                                     batch.Find(kGlobalMask), 1 / root);
   if (options_.distances) {
     constexpr int64_t kFurthest = 128;
     context.distances =
@@ -233,6 +248,11 @@ std::unique_ptr<Network> MakeDebertaV2(Params& params) { return Make<Family::kDe
 std::unique_ptr<Network> MakeAlbert(Params& params) { return Make<Family::kAlbert>(params); }
 std::unique_ptr<Network> MakeElectra(Params& params) { return Make<Family::kElectra>(params); }
 std::unique_ptr<Network> MakeJinaBert(Params& params) { return Make<Family::kJinaBert>(params); }
+
+std::unique_ptr<Network> MakeLongformer(Params& params) {
+  return Make<Family::kLongformer>(params);
+}
+std::unique_ptr<Network> MakeBigBird(Params& params) { return Make<Family::kBigBird>(params); }
 
 std::unique_ptr<Network> MakeEncoder(Options options) {
   return std::make_unique<EncoderNetwork>(std::move(options));

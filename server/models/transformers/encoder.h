@@ -31,6 +31,10 @@ std::unique_ptr<Network> MakeAlbert(Params& params);     // AlbertModel (Lan et 
 // JinaBertModel (Günther et al. 2023), which is published with code of its own: that of
 // jinaai/jina-bert-implementation or, with `qk_norm`, of jinaai/jina-bert-v2-qk-post-norm.
 std::unique_ptr<Network> MakeJinaBert(Params& params);
+// LongformerModel (Beltagy et al. 2020). It takes global_attention_mask [n] besides (optional, true
+// = the token sees all others and is seen by all).
+std::unique_ptr<Network> MakeLongformer(Params& params);
+std::unique_ptr<Network> MakeBigBird(Params& params);  // BigBirdModel (Zaheer et al. 2020)
 
 // Makes the encoder that these options describe.
 std::unique_ptr<Network> MakeEncoder(Options options);

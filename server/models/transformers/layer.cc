@@ -73,24 +73,25 @@ void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
 }
 
 void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
+  const at::Tensor global_queries = attention_.GlobalQueries(rows, context);
   SelfAttentionByBlocks layer{
       .rows = rows,
       .layout = context.layout,
       .attention = attention_.blocks(),
-      .width = attention_.width(),
+      .width = attention_.width(context),
       .keys = options_.dim,
       .values = 2 * options_.dim,
-      .scratch_elements = ScratchElements(),
+      .scratch_elements = ScratchElements(context),
       .project =
           [&](int64_t row, int64_t count, const RowBlock& qkv, float* scratch) {
             attention_.Project(NormedRows{rows, NormBefore()}.Block(row, count, scratch), count,
-                               qkv);
+                               qkv, context);
           },
       .turn = [&](const RowBlock& qkv, int64_t place,
                   int64_t count) { attention_.Rotate(qkv, place, count, context); },
       .scores = [&](int64_t start) { return attention_.ScoresOf(start, context); },
       .finish = [&](const RowBlock& some, const RowBlock& attended, int64_t count,
-                    float* scratch) { Finish(some, attended, count, scratch); }};
+                    float* scratch) { Finish(some, attended, count, scratch, context); }};
   if (attention_.convolves()) {
     layer.add = [&](const RowBlock& qkv, int64_t length, int64_t place, int64_t count,
                     const RowBlock& attended) {
@@ -98,30 +99,37 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
     };
   }
   if (attention_.by_landmarks()) {
-    layer.attend = [&](const at::Tensor& qkv, const BlockAttention::Keys& keys,
+    layer.alone = true;
+    layer.attend = [&](size_t, const at::Tensor& qkv, const BlockAttention::Keys& keys,
                        const BlockAttention::Scores& scores) {
       const auto landmarks = std::make_shared<const BlockLandmarks>(
           attention_.landmarks(), qkv, attention_.blocks(), keys, scores);
-      return [landmarks](const RowBlock& queries, int64_t count, const RowBlock& out,
+      return [landmarks](const RowBlock& queries, int64_t, int64_t count, const RowBlock& out,
                          float* scratch) { landmarks->Attend(queries, count, out, scratch); };
+    };
+  }
+  if (context.globals) {
+    layer.attend = [&](size_t sequence, const at::Tensor& qkv, const BlockAttention::Keys& keys,
+                       const BlockAttention::Scores& scores) {
+      return attention_.AttendIn(sequence, qkv, keys, scores, global_queries, context);
     };
   }
   linserve::Apply(layer);
 }
 
-int64_t Layer::ScratchElements() const {
+int64_t Layer::ScratchElements(const Context& context) const {
   const int64_t by_landmarks =
       kBlockRows * options_.dim + BlockLandmarks::ScratchElements(attention_.landmarks());
   const int64_t read = norms_again() ? kBlockRows * options_.dim : 0;
   return read +
-         std::max({SelfAttentionByBlocks::AttendedElements(attention_.width()),
+         std::max({SelfAttentionByBlocks::AttendedElements(attention_.width(context)),
                    attention_.by_landmarks() ? by_landmarks : 0, feed_forward_.ScratchElements()});
 }
 
-void Layer::Finish(const RowBlock& rows, const RowBlock& attended, int64_t count,
-                   float* scratch) const {
+void Layer::Finish(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch,
+                   const Context& context) const {
   // Behind all that else is in the scratch.
-  const RowBlock read{scratch + ScratchElements() - kBlockRows * options_.dim, options_.dim};
+  const RowBlock read{scratch + ScratchElements(context) - kBlockRows * options_.dim, options_.dim};
   for (int64_t i = 0; norms_again() && i < count; ++i) {
     std::copy_n(rows.Rows(i).data, options_.dim, read.Rows(i).data);
   }

@@ -41,8 +41,9 @@ class Layer {
   void ApplyToTensors(at::Tensor& rows, const Context& context) const;
   void ApplyByBlocks(at::Tensor& rows, const Context& context) const;
   // Takes a block from its attended values to the end of the layer.
-  void Finish(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch) const;
-  int64_t ScratchElements() const;
+  void Finish(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch,
+              const Context& context) const;
+  int64_t ScratchElements(const Context& context) const;
 
   Options options_;
   bool first_;

@@ -107,6 +107,12 @@ constexpr Names kJinaCode = [] {
   return names;
 }();
 
+constexpr Names kBigBird = [] {
+  Names names = kBert;
+  names.pooler = "pooler";
+  return names;
+}();
+
 constexpr Names kModernBert = {.words = "embeddings.tok_embeddings",
                                .embedding_norm = "embeddings.norm",
                                .layers = "layers",
@@ -157,8 +163,11 @@ const Names& NamesOf(Family family) {
       return kJinaBert;
     case Family::kJinaCode:
       return kJinaCode;
+    case Family::kBigBird:
+      return kBigBird;
     case Family::kBert:
     case Family::kRoberta:
+    case Family::kLongformer:
     case Family::kNystromformer:
       break;
   }

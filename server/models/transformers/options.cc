@@ -1,5 +1,6 @@
 #include "models/transformers/options.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "models/config/activation_param.h"
 #include "models/config/hugging_face_config.h"
 #include "models/transformers/deberta_options.h"
+#include "models/transformers/global_tokens/global_params.h"
 #include "models/transformers/rotary_options.h"
 
 namespace linserve::transformers {
@@ -212,6 +214,32 @@ Options JinaBert(Params& params) {
   return options;
 }
 
+Options Longformer(Params& params) {
+  Options options = Bert(Family::kLongformer, params, {});
+  options.padding = params.NotNegative("pad_token_id", 1);
+  const std::vector<int64_t> windows = WindowsOfLayers(params, options.layers.size());
+  for (size_t i = 0; i < windows.size(); ++i) {
+    options.layers[i].window = std::min(windows[i] / 2, options.positions);
+  }
+  options.globals.asked = true;
+  params.Ignore("onnx_export");
+  return options;
+}
+
+Options BigBird(Params& params) {
+  Options options = Bert(Family::kBigBird, params, {.vocabulary = 50358});
+  options.positions = params.Positive("max_position_embeddings", 4096);
+  options.activation = ActivationParam(params, "hidden_act", "gelu_new");
+  options.query_bias = params.Flag("use_bias", true);
+  options.scales_words = params.Flag("rescale_embeddings", false);
+  options.globals = GlobalBlocks(params, options.positions);
+  const int64_t block = options.globals.block;
+  if (block > 0)
+    std::fill(options.layers.begin(), options.layers.end(),
+              LayerKind{.window = block, .run = block});
+  return options;
+}
+
 Options OfFamily(Family family, Params& params) {
   switch (family) {
     case Family::kMpnet:
@@ -236,6 +264,10 @@ Options OfFamily(Family family, Params& params) {
     case Family::kJinaBert:
     case Family::kJinaCode:
       return JinaBert(params);
+    case Family::kLongformer:
+      return Longformer(params);
+    case Family::kBigBird:
+      return BigBird(params);
     case Family::kRoberta:
       return Bert(family, params, {.vocabulary = 50265});
     case Family::kBert:
@@ -272,7 +304,8 @@ bool Options::Recordable() const {
   const bool windows = std::any_of(layers.begin(), layers.end(),
                                    [](const LayerKind& layer) { return layer.window >= 0; });
   const bool plain = !relative.defined() && score_terms == 1 && !hides_queries;
-  return plain && landmarks.count == 0 && landmarks.kernel == 0 && convolution.size == 0 &&
+  return plain && !globals.first && globals.block == 0 && landmarks.count == 0 &&
+         landmarks.kernel == 0 && convolution.size == 0 &&
          AttendsOnDevices(dim_head(), windows || distances || alibi);
 }
 

@@ -5,6 +5,7 @@
 
 #include "models/config/params.h"
 #include "models/network/layers.h"
+#include "models/transformers/global_tokens/global_tokens.h"
 #include "models/transformers/positions/relative_positions.h"
 
 namespace linserve::transformers {
@@ -23,13 +24,16 @@ enum class Family : uint8_t {
   kElectra,
   kAlbert,
   kJinaBert,  // as published, with a gate
-  kJinaCode   // its later form, with norms of queries and keys
+  kJinaCode,  // its later form, with norms of queries and keys
+  kLongformer,
+  kBigBird
 };
 
 // Says what the attention of one layer sees, and how its queries and keys are turned.
 struct LayerKind {
   int64_t window = -1;  // rows that a query sees on either side; -1: all
   double theta = 0;     // base of the rotary positions; 0: none
+  int64_t run = 1;      // neighbouring rows that have one window around them
 
   bool operator==(const LayerKind&) const = default;
 };
@@ -72,6 +76,7 @@ struct Options {
   Landmarks landmarks{};
   RelativePositions relative{};
   RowKernel convolution{};
+  GlobalRule globals{};
   std::vector<LayerKind> layers{};
   std::vector<size_t> turns{};  // which layer comes when; empty: each once, in order
   int64_t group = 0;            // of so many layers each are the names; 0: there are no groups
@@ -80,6 +85,7 @@ struct Options {
   bool gate_last = false;  // its second half is the one that is activated
   bool pre_norm = false;   // norms before attention and feed-forward, and one at the end
   bool attention_bias = true;
+  bool query_bias = true;  // of queries, keys and values, too
   bool inner_bias = true;  // of the feed-forward's first product
   bool outer_bias = true;  // and of its second
   bool norm_bias = true;
@@ -87,6 +93,7 @@ struct Options {
   bool alibi = false;           // and fall with them (ALiBi)
   bool hides_queries = false;   // a mask hides queries, too, and zeroes what is read for them
   bool joined_by_head = false;  // queries, keys and values are, and keys have no bias
+  bool scales_words = false;    // rows of the table of tokens are multiplied by the root of `dim`
   bool projects = false;        // rows of the tables are projected to `dim`
   bool norms_tables = false;    // the norm of their rows comes before that
   bool pooler = false;
