@@ -164,10 +164,10 @@ void BlockAttention::AttendHead(int64_t head, const Tile& tile, const Keys& keys
   for_blocks(keys, begin, end, [&](float* memory, int64_t row, int64_t count) {
     Score(head, tile, memory, row, count, scores);
   });
-  if (sizes_.before >= 0 && sizes_.after >= 0) AverageWindows(tile, keys);
+  if (sizes_.blank || (sizes_.before >= 0 && sizes_.after >= 0)) CorrectBlind(tile, keys);
 }
 
-void BlockAttention::AverageWindows(const Tile& tile, const Keys& keys) const {
+void BlockAttention::CorrectBlind(const Tile& tile, const Keys& keys) const {
   const auto width = static_cast<float>(sizes_.before + sizes_.after + 1);
   for (int64_t i = 0; i < tile.count; ++i) {
     if (tile.most[i] > kHidden / 2) continue;
@@ -201,6 +201,10 @@ void BlockAttention::Multiply(int64_t head, const Tile& tile, float* memory, int
 void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_t first,
                            int64_t count, const Scores& scores) const {
   Multiply(head, tile, memory, count);
+  if (sizes_.cap > 0) {
+    CapRows(tile.scores, tile.count, count, static_cast<float>(sizes_.scale),
+            static_cast<float>(sizes_.cap));
+  }
   if (scores.of_keys != nullptr) AddBias(tile.scores, tile.count, count, scores.of_keys + first);
   if (scores.of_distances != nullptr) {
     const float* of_head = scores.of_distances + head * scores.distances;
@@ -252,7 +256,7 @@ void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count)
 static_assert(kSoftmaxPadding == kFewestKernelRows);
 
 void BlockAttention::Weigh(const Tile& tile, int64_t count) const {
-  const auto scale = static_cast<float>(sizes_.scale);
+  const float scale = sizes_.cap > 0 ? 1.0F : static_cast<float>(sizes_.scale);
   if (rounded_) {
     RowWeights(tile.scores, tile.count, count, scale, tile.most, tile.factors, tile.totals,
                AsBf16(tile.rounded_weights, kTransposedStride));

@@ -32,11 +32,12 @@ class BlockAttention {
     bool causal = false;      // in its window a query sees no later key
     int64_t value_width = 0;  // of a head; 0: dim_head
     double scale = 0;         // 0: 1 / sqrt(dim_head)
+    double cap = 0;  // what is scaled, s, becomes cap · tanh(s / cap); nothing else is added; 0: no
     // Keys and values have so many heads, each of which as many neighbouring heads of queries read
     // (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as queries. REQUIRES: it divides them.
     int64_t key_heads = 0;
     bool relative = false;  // scores depend on relative positions, too
-    bool blank = false;     // a query that sees nothing in its window gets zeros, and no average
+    bool blank = false;     // a query that sees nothing gets zeros, and no average
 
     int64_t inner() const { return heads * dim_head; }
     int64_t key_inner() const { return key_heads * dim_head; }
@@ -109,8 +110,8 @@ class BlockAttention {
   void Weigh(const Tile& tile, int64_t count) const;
   void AddValues(int64_t head, const Tile& tile, float* memory, int64_t count, bool add) const;
   void HideFarKeys(const Tile& tile, int64_t first, int64_t count) const;
-  // Corrects the sums of queries that see nothing in their windows.
-  void AverageWindows(const Tile& tile, const Keys& keys) const;
+  // Corrects the sums of queries that see nothing.
+  void CorrectBlind(const Tile& tile, const Keys& keys) const;
   // Returns where the window of a query's row begins and ends, beyond the sequence or not.
   int64_t WindowBegin(int64_t row) const { return row - row % sizes_.run - sizes_.before; }
   int64_t WindowEnd(int64_t row) const {

@@ -119,6 +119,15 @@ void BiasTanh(const RowBlock& rows, int64_t count, int64_t width, const float* b
   });
 }
 
+void CapRows(const RowBlock& rows, int64_t count, int64_t width, float scale, float cap) {
+  const float share = scale / cap;
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width,
+        nullptr, [=](float x) __attribute__((always_inline)) { return cap * Tanh(x * share); });
+  });
+}
+
 void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   Vectorized([&]() __attribute__((always_inline)) {
     ForBiased(

@@ -37,6 +37,9 @@ void BiasTanhGelu(const RowBlock& rows, int64_t count, int64_t width, const floa
 // rows = silu(rows + bias), x / (1 + e^-x)
 void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
+// rows = cap · tanh(rows · scale / cap)
+void CapRows(const RowBlock& rows, int64_t count, int64_t width, float scale, float cap);
+
 // rows = tanh(rows + bias)
 void BiasTanh(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 

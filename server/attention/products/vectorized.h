@@ -140,12 +140,26 @@ LINSERVE_INLINE float Sigmoid(float x) {
   return (x < 0 ? tail : 1.0F) / (1.0F + tail);
 }
 
-// Returns tanh(x). Near 0 it is the series, for the difference of two numbers near 1 would lose x.
+// Returns 2^x - 1, for x in [-126, 126]. Near 0 nothing of x is lost, as it is in a difference of
+// numbers near 1.
+LINSERVE_INLINE float Exp2Less1(float x) {
+  constexpr float kRound = 12582912.0F;  // as in Exp2()
+  const float shifted = x + kRound;
+  const float f = x - (shifted - kRound);
+  const float less = f * Polynomial(f, 0.000153458095F, 0.001339993090F, 0.009618489072F,
+                                    0.055503286421F, 0.240226462483F, 0.693147182465F);
+  const uint32_t exponent = __builtin_bit_cast(uint32_t, shifted) << 23;
+  const float power = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, 1.0F) + exponent);
+  return power * less + (power - 1.0F);
+}
+
+// Returns tanh(x) to 3e-7 of it.
 LINSERVE_INLINE float Tanh(float x) {
-  constexpr float kNear = 0.1F;
-  const float square = x * x;
-  const float series = x * (1.0F - square * (1.0F / 3 - square * (2.0F / 15)));
-  return std::fabs(x) < kNear ? series : 2.0F * Sigmoid(2.0F * x) - 1.0F;
+  constexpr float kTwiceLog2OfE = 2.88539008F;
+  constexpr float kLowest = -126.0F;
+  const float power = -kTwiceLog2OfE * std::fabs(x);
+  const float less = Exp2Less1(power < kLowest ? kLowest : power);
+  return std::copysign(less / (2.0F + less), x);
 }
 
 // Returns x · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³))) / 2.

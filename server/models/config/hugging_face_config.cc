@@ -49,6 +49,8 @@ constexpr std::array kModelTypes = {
     ModelType{"mistral", "transformers.MistralModel"},
     ModelType{"qwen2", "transformers.Qwen2Model"},
     ModelType{"qwen3", "transformers.Qwen3Model"},
+    ModelType{"gemma", "transformers.GemmaModel"},
+    ModelType{"gemma2", "transformers.Gemma2Model"},
     ModelType{"gemma3_text", "transformers.Gemma3TextModel"},
     ModelType{"eurobert", "transformers.EuroBertModel"},
     ModelType{"t5", "transformers.T5EncoderModel"},

@@ -20,9 +20,10 @@ constexpr std::array<std::string_view, 5> kMaskedLms = {
     "transformers.XLMRobertaForMaskedLM", "transformers.DistilBertForMaskedLM",
     "transformers.ModernBertForMaskedLM"};
 
-constexpr std::array<std::string_view, 5> kCausalLms = {
+constexpr std::array<std::string_view, 7> kCausalLms = {
     "transformers.LlamaForCausalLM", "transformers.MistralForCausalLM",
     "transformers.Qwen2ForCausalLM", "transformers.Qwen3ForCausalLM",
+    "transformers.GemmaForCausalLM", "transformers.Gemma2ForCausalLM",
     "transformers.Gemma3ForCausalLM"};
 
 // Takes the option out; false if it is not there or says something else.

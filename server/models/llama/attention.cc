@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/scored_attention.h"
 #include "attention/rows/spans.h"
 
 namespace linserve::llama {
@@ -22,27 +22,25 @@ BlockAttention::Sizes SizesOf(const Options& options, const LayerKind& kind, DTy
           .before = kind.before,
           .after = kind.after,
           .scale = options.scale,
-          .key_heads = options.key_heads};
+          .cap = options.score_cap,
+          .key_heads = options.key_heads,
+          .blank = true};
 }
 
-// Returns what is added to the scores of these sequences, as far as it broadcasts to [count, heads,
-// length, length]; nullopt: nothing is.
-std::optional<at::Tensor> AddedTo(const Span& span, const LayerKind& kind, const at::Tensor& mask,
-                                  const at::TensorOptions& options) {
-  constexpr double kHiddenInF16 = -3e4;  // which has no number that is less than twice that
-  const double hidden = options.dtype() == at::kHalf ? kHiddenInF16 : BlockAttention::kHidden;
-  at::Tensor added;
-  const auto add = [&](const at::Tensor& scores) {
-    added = added.defined() ? added + scores : scores;
+// Says which keys queries of these sequences see, as far as it broadcasts to [count, heads, length,
+// length]; undefined: all.
+at::Tensor VisibleIn(const Span& span, const LayerKind& kind, const at::Tensor& mask,
+                     const at::Device& device) {
+  at::Tensor visible;
+  const auto also = [&](const at::Tensor& others) {
+    visible = visible.defined() ? visible.logical_and(others) : others;
   };
-  if (mask.defined()) add(at::where(View(mask, span).unsqueeze(1).unsqueeze(1), 0.0, hidden));
-  const at::Tensor places = at::arange(span.length, options.dtype(at::kLong));
-  const at::Tensor distance = places - places.unsqueeze(1);  // from query to key
-  // A query all of whose keys are hidden still sees none beyond its window.
-  if (kind.before >= 0) add(at::where(distance >= -kind.before, 0.0, 2 * hidden));
-  if (kind.after >= 0) add(at::where(distance <= kind.after, 0.0, 2 * hidden));
-  if (!added.defined()) return std::nullopt;
-  return added.to(options.dtype());
+  if (mask.defined()) also(View(mask, span).unsqueeze(1).unsqueeze(1));
+  const at::Tensor places = at::arange(span.length, at::TensorOptions(device).dtype(at::kLong));
+  const at::Tensor distance = (places - places.unsqueeze(1)).unsqueeze(0).unsqueeze(0);
+  if (kind.before >= 0) also(distance >= -kind.before);
+  if (kind.after >= 0) also(distance <= kind.after);
+  return visible;
 }
 
 }  // namespace
@@ -141,14 +139,14 @@ at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) c
 at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
                                      const at::Tensor& values, const Context& context) const {
   const auto kernel = KernelsFor(queries).softmax_attention;
-  if (kernel == nullptr || context.mask.defined() || !context.layout.table) return {};
-  const double root = std::sqrt(static_cast<double>(options_.dim_head));
+  const bool plain = !context.mask.defined() && options_.score_cap == 0;
+  if (kernel == nullptr || !plain || !context.layout.table) return {};
   return kernel({.queries = queries,
                  .keys = keys,
                  .values = values,
                  .heads = options_.heads,
                  .layout = *context.layout.table,
-                 .scale = options_.scale > 0 ? options_.scale : 1 / root,
+                 .scale = options_.scale,
                  .window = kind_.before,
                  .causal = kind_.after == 0});
 }
@@ -159,27 +157,45 @@ at::Tensor Attention::AttendBySpans(const at::Tensor& queries, const at::Tensor&
   const at::Tensor attended =
       NewRows(context.layout, queries.size(0), options_.query_width(), queries.options());
   at::Tensor mask = context.mask;
-  // A row that sees nothing would average the padding.
   const bool alone = mask.defined();
   const std::vector<Span> spans =
       alone ? Spans(context.layout) : SpansOfPadded(context.layout, context.layout, mask).first;
   // Padding is behind all rows that could see it.
   if (!alone && kind_.after == 0) mask.reset();
   const std::array whole = {queries.contiguous(), keys.contiguous(), values.contiguous()};
-  const bool causal = !mask.defined() && kind_.before < 0 && kind_.after == 0;
   for (const Span& span : spans) {
     const auto heads = [&](const at::Tensor& rows, int64_t count) {
       return SplitHeads(View(rows, span), count);
     };
-    const at::Tensor result = at::scaled_dot_product_attention(
-        heads(whole[0], options_.heads), heads(whole[1], options_.key_heads),
-        heads(whole[2], options_.key_heads),
-        causal ? std::nullopt : AddedTo(span, kind_, mask, queries.options()), /*dropout_p=*/0.0,
-        causal, options_.scale > 0 ? std::optional(options_.scale) : std::nullopt,
-        /*enable_gqa=*/options_.heads != options_.key_heads);
+    const at::Tensor result =
+        AttendSpan(span, heads(whole[0], options_.heads), heads(whole[1], options_.key_heads),
+                   heads(whole[2], options_.key_heads), mask);
     View(attended, span).copy_(JoinHeads(result));
   }
   return attended;
+}
+
+at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
+                                 const at::Tensor& keys, const at::Tensor& values,
+                                 const at::Tensor& mask) const {
+  const bool capped = options_.score_cap > 0;
+  const bool causal = !capped && !mask.defined() && kind_.before < 0 && kind_.after == 0;
+  const at::Tensor visible = causal ? at::Tensor() : VisibleIn(span, kind_, mask, queries.device());
+  at::Tensor result;
+  if (capped) {
+    result = AttendCapped(queries, keys, values, options_.scale, options_.score_cap, visible);
+  } else {
+    std::optional<at::Tensor> added;
+    if (visible.defined()) {
+      added = ScoresOfVisible(visible, queries.scalar_type()).to(queries.scalar_type());
+    }
+    result = at::scaled_dot_product_attention(queries, keys, values, added, /*dropout_p=*/0.0,
+                                              causal, options_.scale,
+                                              /*enable_gqa=*/options_.heads != options_.key_heads);
+  }
+  if (!mask.defined()) return result;
+  const at::Tensor blind = SeeAny(View(mask, span), kind_.before, kind_.after).logical_not();
+  return result.masked_fill(blind.unsqueeze(1).unsqueeze(-1), 0);
 }
 
 }  // namespace linserve::llama

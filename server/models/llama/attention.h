@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "attention/blocks/block_attention.h"
+#include "attention/rows/spans.h"
 #include "models/llama/context.h"
 #include "models/llama/options.h"
 #include "models/network/layers.h"
@@ -45,6 +46,9 @@ class Attention {
                             const at::Tensor& values, const Context& context) const;
   at::Tensor AttendBySpans(const at::Tensor& queries, const at::Tensor& keys,
                            const at::Tensor& values, const Context& context) const;
+  // Attends by heads of sequences of equal lengths.
+  at::Tensor AttendSpan(const Span& span, const at::Tensor& queries, const at::Tensor& keys,
+                        const at::Tensor& values, const at::Tensor& mask) const;
 
   Options options_;
   LayerKind kind_;

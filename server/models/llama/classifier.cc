@@ -41,12 +41,14 @@ Head ClassifierHead(Family family, int64_t dim, Params& params) {
   } else {
     head.pooling = Pooling::kLast;
     head.hidden_too = true;
-    const bool usual = family == Family::kGemma3 && !params.IsNone("pad_token_id");
+    const bool usual = IsGemma(family) && !params.IsNone("pad_token_id");
     if (usual || params.Has("pad_token_id")) head.pad_token = params.NotNegative("pad_token_id", 0);
   }
   head.layers.push_back(std::move(scores));
   return head;
 }
+
+constexpr double kUsualLogitCap = 30;  // of Gemma 2
 
 int64_t TokenIdParam(Params& params, const char* key, int64_t vocabulary) {
   const int64_t id = params.NotNegative(key, vocabulary);
@@ -63,10 +65,13 @@ AnswerTokens AnswersParam(Family family, Params& params) {
   if (params.Has("false_token_id")) {
     answers.no = TokenIdParam(params, "false_token_id", answers.vocabulary);
   }
-  if (params.Flag("tie_word_embeddings", family == Family::kGemma3)) {
-    answers.tied = "embed_tokens.weight";
+  if (params.Flag("tie_word_embeddings", IsGemma(family))) answers.tied = "embed_tokens.weight";
+  constexpr const char* kCap = "final_logit_softcapping";
+  if (family == Family::kGemma2 || family == Family::kGemma3) {
+    answers.cap = CapParam(params, kCap, family == Family::kGemma2 ? kUsualLogitCap : 0);
+  } else {
+    params.RequireNone(kCap, "logits are not capped");
   }
-  params.RequireNone("final_logit_softcapping", "logits are not capped");
   return answers;
 }
 

@@ -44,11 +44,14 @@ std::vector<bool> QwenSliding(Params& params, size_t depth) {
   return *sliding;
 }
 
-std::vector<bool> GemmaSliding(Params& params, size_t depth) {
-  constexpr int64_t kUsualPattern = 6;
-  const auto pattern =
-      static_cast<size_t>(params.Positive("sliding_window_pattern", kUsualPattern));
-  params.Ignore("_sliding_window_pattern");
+// Reads it of Gemma 2 and 3, every so many of whose layers have no window.
+std::vector<bool> GemmaSliding(Family family, Params& params, size_t depth) {
+  size_t pattern = 2;
+  if (family == Family::kGemma3) {
+    constexpr int64_t kUsualPattern = 6;
+    pattern = static_cast<size_t>(params.Positive("sliding_window_pattern", kUsualPattern));
+    params.Ignore("_sliding_window_pattern");
+  }
   if (auto sliding = SlidingByType(params, depth)) return *sliding;
   std::vector<bool> sliding;
   for (size_t i = 1; i <= depth; ++i) sliding.push_back(i % pattern != 0);
@@ -60,13 +63,15 @@ std::vector<bool> SlidingOf(Family family, Params& params, size_t depth) {
     case Family::kQwen2:
     case Family::kQwen3:
       return QwenSliding(params, depth);
+    case Family::kGemma2:
     case Family::kGemma3:
-      return GemmaSliding(params, depth);
+      return GemmaSliding(family, params, depth);
     case Family::kMistral:
       params.RequireNone("layer_types", "all layers have sliding_window");
       params.Ignore(kWindow);
       return std::vector<bool>(depth, !params.IsNone(kWindow));
     case Family::kLlama:
+    case Family::kGemma:
     case Family::kEuroBert:
       break;
   }
@@ -90,9 +95,19 @@ bool IsCausal(Family family, Params& params) {
     if (causal) params.Fail("is_causal", "false: only encoders of this model are computed");
     return false;
   }
-  if (family != Family::kGemma3) return causal;
-  if (!causal) params.Fail("is_causal", "true: use_bidirectional_attention says it of this model");
-  return !params.Flag("use_bidirectional_attention", false);
+  if (!IsGemma(family)) return causal;
+  constexpr const char* kBidirectional = "use_bidirectional_attention";
+  const bool bidirectional = params.Flag(kBidirectional, false);
+  if (family == Family::kGemma3) {
+    if (!causal)
+      params.Fail("is_causal", std::string("true: ") + kBidirectional + " says it of this model");
+    return !bidirectional;
+  }
+  if (bidirectional && !params.Has("is_causal")) {
+    params.Fail(kBidirectional,
+                "false beside no is_causal: the package follows it in some batches only");
+  }
+  return causal;
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ class LlamaNetwork : public Network {
 
   // Rows of a sequence meet in the device's kernel alone.
   bool Recordable() const override {
-    return AttendsOnDevices(options_.dim_head, options_.causal() || options_.has_windows());
+    return options_.score_cap == 0 &&
+           AttendsOnDevices(options_.dim_head, options_.causal() || options_.has_windows());
   }
 
   bool LeavesOutFullMask(const std::string& /*input*/) const override { return true; }

@@ -36,6 +36,10 @@ constexpr Usual UsualOf(Family family) {
       return {151936, 4096, 22016, 32, 32, 32, 0, 32768};
     case Family::kQwen3:
       return {151936, 4096, 22016, 32, 32, 32, 128, 32768};
+    case Family::kGemma:
+      return {256000, 3072, 24576, 28, 16, 16, 256, 8192};
+    case Family::kGemma2:
+      return {256000, 2304, 9216, 26, 8, 4, 256, 8192};
     case Family::kGemma3:
       return {262208, 2304, 9216, 26, 8, 4, 256, 131072};
     case Family::kEuroBert:
@@ -89,24 +93,44 @@ Options Common(Family family, Params& params) {
   return options;
 }
 
-// Reads what Gemma 3 has besides.
-void ReadGemma(Params& params, Options& options) {
-  options.activation = ActivationParam(params, "hidden_activation", "gelu_pytorch_tanh");
-  options.norms_behind = true;
+constexpr double kLargestScalar = 1e9;
+
+// Reads what Gemma's models have besides.
+void ReadGemma(Family family, Params& params, Options& options) {
   options.norms_from_one = true;
   options.scales_words = true;
-  constexpr double kLargest = 1e9;
+  const char* key = family == Family::kGemma ? "hidden_act" : "hidden_activation";
+  options.activation = ActivationParam(params, key, "gelu_pytorch_tanh");
+  if (family == Family::kGemma) {
+    // The package takes the one for the other, as the first files name the wrong one.
+    if (params.Text(key, "") == "gelu") options.activation = Activation::kTanhGelu;
+    return;
+  }
+  options.norms_behind = true;
   constexpr double kUsual = 256;
-  const double scalar = params.Number("query_pre_attn_scalar", kUsual, 1 / kLargest, kLargest);
+  const double scalar =
+      params.Number("query_pre_attn_scalar", kUsual, 1 / kLargestScalar, kLargestScalar);
   options.scale = 1 / std::sqrt(scalar);
-  // The package's class computes without it, and what was trained with it needs it.
-  params.RequireNone("attn_logit_softcapping", "scores are not capped");
+  constexpr const char* kCap = "attn_logit_softcapping";
+  if (family == Family::kGemma3) {
+    // The package's class computes without it, and what was trained with it needs it.
+    params.RequireNone(kCap, "scores are not capped");
+  } else {
+    constexpr double kUsualCap = 50;
+    options.score_cap = CapParam(params, kCap, kUsualCap);
+  }
 }
 
 }  // namespace
 
 int64_t VocabularyOf(Family family, Params& params) {
   return params.Positive("vocab_size", UsualOf(family).vocabulary);
+}
+
+double CapParam(Params& params, const char* key, double fallback) {
+  const double cap = params.Number(key, 1, 1 / kLargestScalar, kLargestScalar);
+  if (params.Has(key)) return cap;
+  return params.IsNone(key) ? 0 : fallback;
 }
 
 bool Options::causal() const {
@@ -123,13 +147,15 @@ Options Options::From(Family family, Params& params) {
   Options options = Common(family, params);
   const RotaryUsual usual{.longest =
                               params.Positive("max_position_embeddings", UsualOf(family).longest)};
-  if (family == Family::kGemma3) {
-    ReadGemma(params, options);
-    options.rotary = GemmaRotary(params, usual);
+  options.scale = 1 / std::sqrt(static_cast<double>(options.dim_head));
+  if (IsGemma(family)) {
+    ReadGemma(family, params, options);
   } else {
     options.activation = ActivationParam(params, "hidden_act", "silu");
-    options.rotary = {RotaryParams(params, usual)};
   }
+  options.rotary = family == Family::kGemma3
+                       ? GemmaRotary(params, usual)
+                       : std::vector<RotaryFrequencies>{RotaryParams(params, usual)};
   options.head_norms = family == Family::kQwen3 || family == Family::kGemma3;
   options.query_bias = family == Family::kQwen2;
   if (family != Family::kQwen2 && family != Family::kMistral) {

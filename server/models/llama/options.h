@@ -10,7 +10,21 @@
 
 namespace linserve::llama {
 
-enum class Family : uint8_t { kLlama, kMistral, kQwen2, kQwen3, kGemma3, kEuroBert };
+enum class Family : uint8_t {
+  kLlama,
+  kMistral,
+  kQwen2,
+  kQwen3,
+  kGemma,
+  kGemma2,
+  kGemma3,
+  kEuroBert,
+};
+
+// Says whether it is one of Gemma's.
+constexpr bool IsGemma(Family family) {
+  return family == Family::kGemma || family == Family::kGemma2 || family == Family::kGemma3;
+}
 
 // Says what the attention of one layer sees, and how its queries and keys are turned.
 struct LayerKind {
@@ -37,7 +51,8 @@ struct Options {
   bool norms_behind = false;    // attention and feed-forward have norms behind them, too
   bool norms_from_one = false;  // norms' weights lack one
   bool scales_words = false;    // rows of tokens are multiplied by the root of `dim`
-  double scale = 0;             // of scores; 0: one over the root of dim_head
+  double scale = 0;             // of scores
+  double score_cap = 0;         // scores s are cap · tanh(s / cap); 0: as they are
   std::vector<RotaryFrequencies> rotary{};
   std::vector<LayerKind> layers{};
 
@@ -50,6 +65,9 @@ struct Options {
   // Reads the configuration of a model of this family. Throws ConfigError.
   static Options From(Family family, Params& params);
 };
+
+// Reads by what scores or logits are capped; 0: by nothing. Throws ConfigError.
+double CapParam(Params& params, const char* key, double fallback);
 
 // Reads how many tokens there are. Throws ConfigError.
 int64_t VocabularyOf(Family family, Params& params);

@@ -83,11 +83,16 @@ HeadNetwork::Layer::Layer(int64_t inputs, const HeadLayer& options)
 
 void HeadNetwork::Layer::DeclareAnswers(const Scope& scope, const Scope& body) {
   const AnswerTokens& answers = *kind.answers;
+  if (answers.cap > 0 && answers.no) linear.outputs = 2;
   at::Tensor& head = answers.tied.empty() ? own_head_ : body.Slot(answers.tied);
   (scope / kind.path).Declare("weight", head, {answers.vocabulary, linear.inputs}, Init::kNormal);
   scope.AfterLoading([this, &head](DType) {
     linear.weight = head.narrow(0, kind.answers->yes, 1).to(at::kFloat);
-    if (kind.answers->no) linear.weight = linear.weight - head.narrow(0, *kind.answers->no, 1);
+    if (kind.answers->no) {
+      const at::Tensor no = head.narrow(0, *kind.answers->no, 1);
+      linear.weight =
+          kind.answers->cap > 0 ? at::cat({linear.weight, no.to(at::kFloat)}) : linear.weight - no;
+    }
     own_head_.reset();
   });
 }
@@ -115,6 +120,10 @@ void HeadNetwork::Layer::Declare(const Scope& scope, const Scope& body) {
 
 at::Tensor HeadNetwork::Layer::operator()(const at::Tensor& x) const {
   at::Tensor y = linear(x);
+  if (kind.answers && kind.answers->cap > 0) {
+    y.div_(kind.answers->cap).tanh_().mul_(kind.answers->cap);
+    if (kind.answers->no) y = y.narrow(1, 0, 1) - y.narrow(1, 1, 1);
+  }
   Activate(kind.activation, y);
   if (norm) y = (*norm)(y);
   if (skip) skip->AddTo(y, x);

@@ -40,7 +40,7 @@ BlockAttention::Sizes Attention::SizesFor(DType products, int64_t window) const 
           .run = kind_.run,
           .scale = 1 / std::sqrt(width),
           .relative = relative_.defined(),
-          .blank = true};
+          .blank = kind_.window >= 0};
 }
 
 void Attention::Declare(const Scope& layer, const at::Tensor& positions) {

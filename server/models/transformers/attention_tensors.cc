@@ -45,15 +45,6 @@ at::Tensor AddedTo(const Span& span, const Asked& asked, const Options& options,
   return added.defined() ? added.to(scores.dtype()) : added;
 }
 
-// Says which rows of these sequences see a row in their windows: BOOL [count, length].
-at::Tensor SeeAny(const at::Tensor& mask, int64_t window) {
-  const int64_t length = mask.size(1);
-  const at::Tensor seen = at::constant_pad_nd(mask.to(at::kLong).cumsum(1), {1, 0});
-  const at::Tensor places = at::arange(length, seen.options());
-  const at::Tensor end = (places + window + 1).clamp_max(length);
-  return seen.index_select(1, end) > seen.index_select(1, (places - window).clamp_min(0));
-}
-
 }  // namespace
 
 // Returns an undefined tensor where the device has no kernel that takes these.
@@ -170,7 +161,7 @@ at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
         return added_to({first, count}, relative);
       });
   if (kind_.window >= 0 && mask.defined()) {
-    const at::Tensor blank = SeeAny(View(mask, span), kind_.window).logical_not();
+    const at::Tensor blank = SeeAny(View(mask, span), kind_.window, kind_.window).logical_not();
     result.masked_fill_(blank.unsqueeze(1).unsqueeze(-1), 0);
   }
   if (!options_.hides_queries || !mask.defined()) return result;

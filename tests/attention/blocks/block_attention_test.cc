@@ -192,6 +192,29 @@ TEST_P(BlockAttentionTypes, SharesAHeadOfKeysAmongNeighbouringHeadsOfQueries) {
       GetParam() == DType::kF32 ? 1e-5 : 0.06);
 }
 
+TEST_P(BlockAttentionTypes, CapsScoresBeforeItHidesKeys) {
+  constexpr double kCap = 1.5;
+  AttendedRows sequence(140);
+  sequence.of_keys = at::where(at::rand({140}) < 0.3, BlockAttention::kHidden, 0.0F);
+  sequence.of_keys[0] = 0;
+  const BlockAttention attention({.heads = kAttentionHeads,
+                                  .dim_head = kAttentionWidth,
+                                  .products = GetParam(),
+                                  .after = 0,
+                                  .scale = 0.7,
+                                  .cap = kCap});
+  const at::Tensor scores = at::matmul(HeadsOf(sequence.queries.narrow(0, 0, 140)),
+                                       HeadsOf(sequence.keys).transpose(1, 2));
+  const at::Tensor hidden =
+      at::ones({140, 140}, at::kBool).triu(1).logical_or(sequence.of_keys < 0);
+  const at::Tensor weights =
+      at::softmax((kCap * at::tanh(scores * 0.7 / kCap)).masked_fill(hidden, -kInfinity), -1);
+  EXPECT_LT(
+      LargestDifference(AttendByBlocks(sequence, attention, 64, 100),
+                        at::matmul(weights, HeadsOf(sequence.values)).transpose(0, 1).flatten(1)),
+      GetParam() == DType::kF32 ? 1e-5 : 0.06);
+}
+
 TEST_P(BlockAttentionTypes, AveragesAWindowAllOfWhichIsHidden) {
   constexpr int64_t kWindow = 3;
   AttendedRows sequence(60);
@@ -250,6 +273,20 @@ TEST_P(BlockAttentionTypes, SeesTheWindowsOfRunsOfRowsAndOtherKeysBesides) {
   EXPECT_LT(LargestDifference(AttendByBlocks(sequence, attention, 64, 100, of_others),
                               expected.transpose(0, 1).flatten(1)),
             GetParam() == DType::kF32 ? 1e-5 : 0.06);
+}
+
+TEST_P(BlockAttentionTypes, GivesZerosOfWhatIsBeforeAllVisibleKeys) {
+  const BlockAttention attention({.heads = kAttentionHeads,
+                                  .dim_head = kAttentionWidth,
+                                  .products = GetParam(),
+                                  .after = 0,
+                                  .blank = true});
+  AttendedRows sequence(60);
+  sequence.of_keys = at::zeros({60});
+  sequence.of_keys.narrow(0, 0, 30).fill_(BlockAttention::kHidden);
+  const at::Tensor rows = AttendByBlocks(sequence, attention, 16, 20);
+  for (const int64_t row : {0, 17, 29}) EXPECT_EQ(rows[row].abs().max().item<float>(), 0);
+  EXPECT_LT(LargestDifference(rows[30], sequence.values[30]), 0.02);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BlockAttentionTypes,

@@ -55,7 +55,14 @@ TEST_P(BlockMath, IsTanh) {
   const at::Tensor bias = Vector();
   const at::Tensor expected = at::tanh((rows + bias).to(at::kDouble));
   BiasTanh(BlockOf(rows), 5, width(), bias.const_data_ptr<float>());
-  EXPECT_LT(LargestDifference(rows, expected), 1e-6);
+  EXPECT_TRUE(((rows - expected).abs() <= expected.abs() * 4e-7).all().item<bool>());
+}
+
+TEST_P(BlockMath, CapsByTanh) {
+  const at::Tensor rows = Rows(5, 40);
+  const at::Tensor expected = 30 * at::tanh(rows.to(at::kDouble) * 0.5 / 30);
+  CapRows(BlockOf(rows), 5, width(), 0.5F, 30);
+  EXPECT_TRUE(((rows - expected).abs() <= expected.abs() * 5e-7).all().item<bool>());
 }
 
 TEST_P(BlockMath, IsReluAndGatesByTheSecondHalf) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes golden cases of Llama's kin in transformers 5.24.0 (../transformers/requirements.txt), with random weights.
 
-  python make.py ../goldens
+  python make.py ../goldens [NAME]
 
 Each case is a folder: config.json, model.safetensors (the state_dict), io.safetensors (input.*, output.*). A ragged
 case has input.lengths: rows past them are zeros, and what is expected is that of each sequence alone.
@@ -26,9 +26,12 @@ LONG = [300, 129, 64]
 CASES = []
 
 
-def case(name, architecture, params, lengths=(24, 24), mask=0, pads=False):
-    """`mask` hides tokens, but for every so many, of which the first is one; `pads` has pad tokens in the texts."""
-    CASES.append(dict(name=name, architecture=architecture, params=params, lengths=list(lengths), mask=mask, pads=pads))
+def case(name, architecture, params, lengths=(24, 24), mask=0, pads=False, blind=False, answers=None):
+    """`mask` hides tokens, but for every so many, of which the first is one; `pads` has pad tokens in the texts. `blind`
+    hides all that some rows see, of which scaled_dot_product_attention makes zeros. A score is the logit of the first
+    of `answers` less that of the second, if there is one."""
+    CASES.append(dict(name=name, architecture=architecture, params=params, lengths=list(lengths), mask=mask, pads=pads,
+                      blind=blind, answers=answers))
 
 
 def by_type(full, sliding):
@@ -97,6 +100,31 @@ case("gemma3-scaled", "Gemma3TextModel",
      dict(GEMMA, rope_parameters=by_type({"rope_type": "linear", "factor": 8.0, "rope_theta": 1000.0},
                                          {"rope_type": "default", "rope_theta": 100.0})), RAGGED)
 case("gemma3-long", "Gemma3TextModel", dict(GEMMA, max_position_embeddings=300, sliding_window=100), LONG)
+GEMMA1 = dict(SMALL, head_dim=8)
+case("gemma-base", "GemmaModel", dict(GEMMA1, num_key_value_heads=1, rope_theta=500.0))
+case("gemma-ragged", "GemmaModel", dict(GEMMA1, hidden_act="gelu"), RAGGED)
+case("gemma-mask", "GemmaModel", dict(GEMMA1, num_key_value_heads=4, attention_bias=True), mask=5)
+case("gemma-bidirectional", "GemmaModel", dict(GEMMA1, is_causal=False, use_bidirectional_attention=True), RAGGED)
+case("gemma-long", "GemmaModel", dict(GEMMA1, max_position_embeddings=300), LONG)
+# Random scores are small: caps so low bend them as 50 bends those of a trained model.
+GEMMA2 = dict(SMALL, head_dim=8, query_pre_attn_scalar=2, sliding_window=6, attn_logit_softcapping=1.5)
+case("gemma2-base", "Gemma2Model", GEMMA2)
+case("gemma2-ragged", "Gemma2Model", dict(GEMMA2, num_key_value_heads=1, num_hidden_layers=3, rope_theta=300.0), RAGGED)
+case("gemma2-mask", "Gemma2Model", dict(GEMMA2, num_key_value_heads=4, attention_bias=True), mask=5)
+case("gemma2-types", "Gemma2Model",
+     dict(GEMMA2, layer_types=["full_attention", "sliding_attention"], hidden_activation="gelu",
+          rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 700.0}), RAGGED)
+case("gemma2-uncapped", "Gemma2Model", dict(GEMMA2, attn_logit_softcapping=None), [29, 12])
+case("gemma2-usual-cap", "Gemma2Model",
+     {key: value for key, value in GEMMA2.items() if key != "attn_logit_softcapping"} |
+     dict(query_pre_attn_scalar=1), RAGGED)
+case("gemma2-bidirectional", "Gemma2Model", dict(GEMMA2, is_causal=False), RAGGED)
+case("gemma2-long", "Gemma2Model", dict(GEMMA2, max_position_embeddings=300, sliding_window=100), LONG)
+case("llama-blind", "LlamaModel", SMALL, mask=7, blind=True)
+case("mistral-blind", "MistralModel", dict(SMALL, sliding_window=3), mask=7, blind=True)
+case("qwen3-blind", "Qwen3Model", dict(QWEN3, is_causal=False, use_sliding_window=True, sliding_window=2,
+                                       max_window_layers=1), mask=9, blind=True)
+case("gemma3-blind", "Gemma3TextModel", dict(GEMMA, sliding_window=5), mask=9, blind=True)
 EURO = dict(SMALL, pad_token_id=0)
 case("eurobert-base", "EuroBertModel", dict(EURO, num_key_value_heads=None, rope_theta=250000))
 case("eurobert-ragged", "EuroBertModel", dict(EURO, num_key_value_heads=1), RAGGED)
@@ -107,12 +135,16 @@ case("eurobert-long", "EuroBertModel", dict(EURO, max_position_embeddings=300), 
 
 for short, architecture, params in (("qwen3", "Qwen3", QWEN3), ("qwen2", "Qwen2", SMALL), ("llama", "Llama", SMALL),
                                     ("mistral", "Mistral", dict(SMALL, sliding_window=8)),
+                                    ("gemma", "Gemma", GEMMA1), ("gemma2", "Gemma2", GEMMA2),
                                     ("gemma3", "Gemma3Text", dict(GEMMA, use_bidirectional_attention=False))):
     kind = architecture + "ForSequenceClassification"
     case(short + "-reranker", kind, dict(params, num_labels=1, pad_token_id=0), RAGGED, pads=True)
 case("qwen3-classifier", "Qwen3ForSequenceClassification", dict(QWEN3, id2label=names_of(3), pad_token_id=0), mask=5,
      pads=True)
 case("llama-classifier", "LlamaForSequenceClassification", dict(SMALL, id2label=names_of(7)), [24])
+case("gemma-answering", "GemmaForCausalLM", GEMMA1, RAGGED, answers=(7, 30))
+case("gemma2-answering", "Gemma2ForCausalLM", dict(GEMMA2, final_logit_softcapping=1.5), RAGGED, answers=(7, 30))
+case("gemma2-one-answer", "Gemma2ForCausalLM", GEMMA2, RAGGED, answers=(5,))
 classifier = "EuroBertForSequenceClassification"
 case("eurobert-reranker", classifier, dict(EURO, num_labels=1), RAGGED)
 case("eurobert-classifier-mean", classifier, dict(EURO, num_labels=7, classifier_pooling="mean"), mask=24)
@@ -140,21 +172,28 @@ def inputs_of(case, vocabulary, generator):
     if case["mask"]:
         mask = torch.rand(shape, generator=generator) < 0.6
         mask[:, ::case["mask"]] = True
+        if case["blind"]:
+            mask = torch.zeros(shape, dtype=torch.bool)
+            mask[:, 2::case["mask"]] = True
         inputs["attention_mask"] = mask
     return inputs
 
 
-def forward(model, inputs):
+def forward(model, inputs, answers):
     ids = inputs["x"]
     mask = inputs.get("attention_mask", torch.ones_like(ids)).long()
     rows = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
     if model is model.base_model:
         return {"last_hidden_state": rows}
-    return {"logits": model(input_ids=ids, attention_mask=mask, use_cache=False).logits, "last_hidden_state": rows}
+    logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+    if answers is not None:
+        logits = logits[:, -1, answers]
+        logits = logits[:, :1] - logits[:, 1:].sum(1, keepdim=True)
+    return {"logits": logits, "last_hidden_state": rows}
 
 
 def outputs_of(case, model, inputs):
-    alone = [forward(model, {name: tensor[i:i + 1, :n] for name, tensor in inputs.items()})
+    alone = [forward(model, {name: tensor[i:i + 1, :n] for name, tensor in inputs.items()}, case["answers"])
              for i, n in enumerate(case["lengths"])]
     rows = torch.zeros(*inputs["x"].shape, alone[0]["last_hidden_state"].shape[-1], dtype=torch.float64)
     for i, (one, n) in enumerate(zip(alone, case["lengths"])):
@@ -169,7 +208,7 @@ def make(case, root):
     generator = torch.Generator().manual_seed(zlib.crc32(case["name"].encode()))
     kind = getattr(transformers, case["architecture"])
     config = kind.config_class(**copy.deepcopy(case["params"]))
-    config._attn_implementation = "eager"
+    config._attn_implementation = "sdpa" if case["blind"] else "eager"
     model = kind(config).eval()
     with torch.no_grad():
         weights(model, generator)
@@ -178,10 +217,11 @@ def make(case, root):
     if len(set(case["lengths"])) > 1:
         inputs["lengths"] = torch.tensor(case["lengths"])
         inputs["x"] *= torch.arange(inputs["x"].shape[1])[None] < inputs["lengths"][:, None]
+    answers = dict(zip(("true_token_id", "false_token_id"), case["answers"] or ()))
     folder = os.path.join(root, case["name"])
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w") as file:
-        json.dump({"schema": 1, "architecture": "transformers." + case["architecture"], "params": case["params"],
+        json.dump({"schema": 1, "architecture": "transformers." + case["architecture"], "params": case["params"] | answers,
                    "wrapper": None, "call": {}, "compare": "all",
                    "package": "transformers==" + transformers.__version__, "tolerance": 1e-5}, file, indent=1)
         file.write("\n")
@@ -193,5 +233,6 @@ def make(case, root):
 
 
 for one in CASES:
-    make(one, sys.argv[1])
-    print(one["name"])
+    if one["name"].startswith(sys.argv[2] if len(sys.argv) > 2 else ""):
+        make(one, sys.argv[1])
+        print(one["name"])

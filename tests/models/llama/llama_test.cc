@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kLlamaWords = 30;
 constexpr const char* kQwen3 = "transformers.Qwen3Model";
+constexpr const char* kGemma2 = "transformers.Gemma2Model";
 constexpr const char* kGemma3 = "transformers.Gemma3TextModel";
 constexpr const char* kEuroBert = "transformers.EuroBertModel";
 
@@ -50,6 +51,10 @@ std::vector<LlamaKind> LlamaKinds() {
           {kQwen3, {{"attention_bias", true}}},
           {kQwen3, windows},
           {kQwen3, {{"is_causal", false}}},
+          {"transformers.GemmaModel"},
+          {kGemma2,
+           {{"sliding_window", 6}, {"query_pre_attn_scalar", 2}, {"attn_logit_softcapping", 2}}},
+          {kGemma2, {{"is_causal", false}, {"sliding_window", 4}}},
           {kGemma3, gemma},
           {kGemma3, {{"sliding_window", 8}, {"sliding_window_pattern", 2}}},
           {kEuroBert}};
@@ -57,13 +62,13 @@ std::vector<LlamaKind> LlamaKinds() {
 
 class LlamaTest : public DeviceModelTest {
  protected:
-  // Where a mask hides all that a row sees, the row itself is hidden, and what it holds is nobody's
-  // matter; one every few rows is there.
+  // A mask hides all that some rows see.
   Item Sequence(int64_t length, bool masked) {
     Item item = Tokens(length, kLlamaWords);
     if (!masked) return item;
     auto [mask, bytes] = Tensor::Allocate(DType::kBool, {length});
-    for (int64_t i = 0; i < length; ++i) bytes[i] = std::byte{i % 3 == 0 || Any(0, 1) == 1};
+    for (int64_t i = 0; i < length; ++i) bytes[i] = std::byte{Any(0, 2) == 1};
+    bytes[Any(0, length - 1)] = std::byte{1};
     item.inputs["attention_mask"] = mask;
     return item;
   }
@@ -262,6 +267,10 @@ TEST_F(LlamaTest, RefusesWhatIsNotComputedByName) {
               HasSubstr("all layers have sliding_window"));
   EXPECT_THAT(error(kGemma3, {{"sliding_window", nullptr}}), HasSubstr("\"sliding_window\""));
   EXPECT_THAT(error(kGemma3, {{"attn_logit_softcapping", 50.0}}), HasSubstr("are not capped"));
+  EXPECT_THAT(error(kGemma2, {{"attn_logit_softcapping", 0}}),
+              HasSubstr("\"attn_logit_softcapping\""));
+  EXPECT_THAT(error(kGemma2, {{"use_bidirectional_attention", true}}),
+              HasSubstr("in some batches only"));
   EXPECT_THAT(error(kGemma3, {{"is_causal", false}}), HasSubstr("use_bidirectional_attention"));
   EXPECT_THAT(error(kGemma3, {{"rope_parameters", {{"rope_type", "linear"}}}}),
               HasSubstr("for each type of layers"));

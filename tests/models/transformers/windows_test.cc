@@ -62,9 +62,8 @@ TEST_F(WindowsTest, GiveTheSameRowsInEveryMode) {
   const auto longformer = Make(kLongformer, LongformerParams());
   for (const double asked : {-1.0, 0.0, 0.2, 1.0}) {
     SCOPED_TRACE(asked);
-    ExpectTheSameInMixes(*longformer, 6, [&](int64_t length, bool masked) {
-      return Of(length, masked, asked);
-    });
+    ExpectTheSameInMixes(*longformer, 6,
+                         [&](int64_t length, bool masked) { return Of(length, masked, asked); });
   }
   const auto big_bird = Make(kBigBird, BigBirdParams());
   ExpectTheSameInMixes(*big_bird, 12,

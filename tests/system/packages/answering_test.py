@@ -28,20 +28,22 @@ ROLES = ("{%- set ns = namespace(system='" + INSTRUCTION + "', query='', documen
          "{%- elif m.role == 'document' -%}{%- set ns.document = m.content -%}{%- endif -%}{%- endfor -%}"
          "{{- '" + BEFORE.replace("\n", "\\n") + "' + ns.system + '\\n<Query>: ' + ns.query + '\\n<Document>: ' "
          "+ ns.document + '" + AFTER.replace("\n", "\\n") + "' -}}")
-# Each has: the tied or untied head, the tokens of yes and no, and whether pairs are written in a chat template.
-FOLDERS = {"tied": (True, 40, 41, True), "untied": (False, 50, 7, True), "one-word": (True, 9, None, True),
-           "joined": (True, 40, 41, False)}
+# Each has: the model, the tied or untied head, the tokens of yes and no, and whether pairs are written in a chat template.
+FOLDERS = {"tied": ("Qwen3", True, 40, 41, True), "untied": ("Qwen3", False, 50, 7, True),
+           "one-word": ("Qwen3", True, 9, None, True), "joined": ("Qwen3", True, 40, 41, False),
+           "gemma": ("Gemma", True, 40, 41, False), "gemma2": ("Gemma2", True, 40, 41, False)}
+OPTIONS = {"Gemma2": dict(query_pre_attn_scalar=8, attn_logit_softcapping=2.0, final_logit_softcapping=2.0)}
 
 
-def save_folder(folder, texts, tied, yes, no, chats):
+def save_folder(folder, texts, kind, tied, yes, no, chats):
     """Saves a re-ranker as sentence-transformers does, and adds what linserve asks for."""
     tokenizer = llama_folders.qwen(texts)
     tokenizer.model_max_length = LONGEST
     if chats:
         tokenizer.chat_template = ROLES
-    config = tf.Qwen3Config(vocab_size=len(tokenizer), head_dim=16, max_position_embeddings=LONGEST,
-                            tie_word_embeddings=tied, **llama_folders.SIZES)
-    model = tf.Qwen3ForCausalLM(config)
+    sizes = dict(vocab_size=len(tokenizer), head_dim=16, max_position_embeddings=LONGEST, tie_word_embeddings=tied)
+    config = getattr(tf, kind + "Config")(**sizes, **llama_folders.SIZES, **OPTIONS.get(kind, {}))
+    model = getattr(tf, kind + "ForCausalLM")(config)
     with torch.no_grad():
         for tensor in model.parameters():
             tensor.add_(torch.randn_like(tensor) * 0.2)

@@ -100,6 +100,18 @@ def mistral_model(vocabulary):
                                             **SIZES))
 
 
+def gemma_model(vocabulary):
+    return tf.GemmaForCausalLM(tf.GemmaConfig(vocab_size=vocabulary, max_position_embeddings=128, head_dim=16,
+                                              hidden_act="gelu", **SIZES))
+
+
+def gemma2_model(vocabulary):
+    """Its scores, of random weights, are small, and so is what caps them."""
+    return tf.Gemma2Model(tf.Gemma2Config(vocab_size=vocabulary, max_position_embeddings=128, head_dim=8,
+                                          query_pre_attn_scalar=8, sliding_window=16, attn_logit_softcapping=0.5,
+                                          **SIZES))
+
+
 def gemma3_model(vocabulary):
     return tf.Gemma3TextModel(tf.Gemma3TextConfig(
         vocab_size=vocabulary, max_position_embeddings=128, head_dim=8, query_pre_attn_scalar=8, sliding_window=16,
@@ -117,6 +129,8 @@ FOLDERS = {
     "qwen2": (qwen, qwen2_model, "lasttoken", True, 128),
     "llama": (llama3, llama_model, "mean", False, 200),
     "mistral": (llama2, mistral_model, "lasttoken", True, 128),
+    "gemma": (gemma, gemma_model, "lasttoken", True, 128),
+    "gemma2": (gemma, gemma2_model, "lasttoken", True, 128),
     "embedding-gemma": (gemma, gemma3_model, "mean", True, 128, (96, LINEAR), (32, LINEAR)),
     "eurobert": (llama3, eurobert_model, "mean", True, 128),
 }

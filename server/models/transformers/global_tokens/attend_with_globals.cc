@@ -45,19 +45,18 @@ class Globals {
     const int64_t blocks = (count_ + kBlockRows - 1) / kBlockRows;
     const int64_t width = 2 * own.dim;
     keys_ = at::empty({blocks, own.whole.KeyElements(kBlockRows)}, own.qkv.options());
-    ForSideBySide(
-        0, blocks, kBlockRows * width + own.whole.ScratchElements(),
-        [&](int64_t block, float* scratch) {
-          const RowBlock rows{scratch, width};
-          const int64_t begin = block * kBlockRows;
-          const int64_t some = std::min(kBlockRows, count_ - begin);
-          for (int64_t i = 0; i < some; ++i) {
-            const RowBlock row = BlockOf(own.qkv, places_[begin + i]);
-            std::copy_n(row.Columns(own.dim).data, width, rows.Rows(i).data);
-          }
-          own.whole.LayOut(rows, rows.Columns(own.dim), some, BlockOf(keys_, block).data,
-                           rows.Rows(kBlockRows).data);
-        });
+    ForSideBySide(0, blocks, kBlockRows * width + own.whole.ScratchElements(),
+                  [&](int64_t block, float* scratch) {
+                    const RowBlock rows{scratch, width};
+                    const int64_t begin = block * kBlockRows;
+                    const int64_t some = std::min(kBlockRows, count_ - begin);
+                    for (int64_t i = 0; i < some; ++i) {
+                      const RowBlock row = BlockOf(own.qkv, places_[begin + i]);
+                      std::copy_n(row.Columns(own.dim).data, width, rows.Rows(i).data);
+                    }
+                    own.whole.LayOut(rows, rows.Columns(own.dim), some, BlockOf(keys_, block).data,
+                                     rows.Rows(kBlockRows).data);
+                  });
   }
 
   void Attend(const SequenceWithGlobals& own) {

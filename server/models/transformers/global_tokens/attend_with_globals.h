@@ -23,9 +23,9 @@ struct SequenceWithGlobals {
   const BlockAttention& whole;  // differs by having no windows
   const GlobalTokens& tokens;
   size_t sequence;
-  int64_t start;           // row of the batch
-  const at::Tensor& qkv;   // [rows, >= 3 · dim]
-  int64_t dim;             // of queries, of keys and of values
+  int64_t start;          // row of the batch
+  const at::Tensor& qkv;  // [rows, >= 3 · dim]
+  int64_t dim;            // of queries, of keys and of values
   BlockAttention::Keys keys;
   BlockAttention::Scores scores;  // hide what is masked
   // Holds queries of the batch's global tokens, which then see keys and values behind the others in

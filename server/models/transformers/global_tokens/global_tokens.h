@@ -24,12 +24,12 @@ struct GlobalRule {
 // Holds the global tokens of a batch. Masked ones are none. Its tensors are on the batch's device.
 struct GlobalTokens {
   std::vector<int64_t> bounds = {0};  // [sequences + 1]: those of each sequence in these tensors
-  at::Tensor places;            // I64 [tokens]: rows of their sequences
-  at::Tensor rows;              // I64 [tokens]: rows of the batch
-  at::Tensor scores;            // F32 [tokens]: what is added to products with them as keys
-  at::Tensor of_keys;           // F32 [rows]: hides what windows do not show, which is what is
-                                // masked, or is global and seen besides
-  std::vector<bool> whole;      // [sequences]: it has no windows
+  at::Tensor places;                  // I64 [tokens]: rows of their sequences
+  at::Tensor rows;                    // I64 [tokens]: rows of the batch
+  at::Tensor scores;                  // F32 [tokens]: what is added to products with them as keys
+  at::Tensor of_keys;       // F32 [rows]: hides what windows do not show, which is what is
+                            // masked, or is global and seen besides
+  std::vector<bool> whole;  // [sequences]: it has no windows
 
   bool all_whole() const;
   int64_t CountOf(size_t sequence) const { return bounds[sequence + 1] - bounds[sequence]; }

@@ -29,8 +29,7 @@ at::Tensor Attend(const Rows& rows, const at::Tensor& added, double scale) {
 at::Tensor AttendToAll(const Rows& rows, const at::Tensor& added, double scale) {
   constexpr int64_t kPairsAtOnce = int64_t{1} << 24;
   const int64_t count = rows.queries.size(2);
-  const int64_t most =
-      std::max<int64_t>(1, kPairsAtOnce / (rows.keys.size(1) * rows.keys.size(2)));
+  const int64_t most = std::max<int64_t>(1, kPairsAtOnce / (rows.keys.size(1) * rows.keys.size(2)));
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < count; first += most) {
     const at::Tensor some = rows.queries.narrow(2, first, std::min(most, count - first));
