@@ -12,6 +12,7 @@
 #include "core/sequence/pooling.h"
 #include "core/sequence/truncation.h"
 #include "core/strings/late_interaction.h"
+#include "core/strings/static_settings.h"
 #include "engine/engine.h"
 
 namespace linserve {
@@ -78,6 +79,8 @@ struct ServingOptions {
   std::string pair_template{};   // in which pairs of texts are written; "": none
   // How a late-interaction model reads texts, which its folder alone says; nullopt: it is none.
   std::optional<LateInteraction> late_interaction{};
+  // How a static model reads them, which is its folder's to say, too; nullopt: it is none.
+  std::optional<StaticSettings> static_settings{};
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;

@@ -22,6 +22,7 @@
 #include "models/sentences/head_network.h"
 #include "models/sentences/sentence_head.h"
 #include "models/sparse/masked_lm.h"
+#include "models/static/static_model.h"
 #include "models/t5/model.h"
 #include "models/transformers/classifier.h"
 #include "models/transformers/encoder.h"
@@ -159,6 +160,8 @@ constexpr std::array kRows = {
     Row{"transformers.MT5EncoderModel", t5::MakeEncoder<t5::Family::kMt5>},
     Row{"transformers.UMT5EncoderModel", t5::MakeEncoder<t5::Family::kUmt5>},
     Row{"fairseq.LinformerRoberta", fairseq::MakeLinformerRoberta},
+    Row{"sentence_transformers.StaticEmbedding", static_models::MakeStaticEmbedding},
+    Row{"model2vec.StaticModel", static_models::MakeStaticModel},
 };
 
 const Row& Find(const std::string& architecture) {

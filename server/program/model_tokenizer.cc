@@ -53,6 +53,14 @@ Loaded LoadMarked(const std::string& directory, const ServingOptions& serving) {
       " says itself which marks stand around a text; leave add_bos and add_eos out of 'serving'");
 }
 
+// Loads that of a static model.
+Loaded LoadBare(const std::string& directory, const ServingOptions& serving) {
+  const std::filesystem::path folder = serving.static_settings->tokenizer;
+  Loaded loaded = LoadBareTokenizer(directory / folder / "tokenizer.json");
+  if (!absl::IsNotFound(loaded.status())) return loaded;
+  return nullptr;
+}
+
 // Warns where a tokenizer lies there in a form that is not read, so that texts would be refused
 // without a reason that can be seen.
 void WarnOfUnread(const std::string& directory) {
@@ -85,6 +93,7 @@ absl::Status CheckLateTexts(const LateInteraction& late, const Tokenizer& tokeni
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
                                                                const ServingOptions& serving) {
+  if (serving.static_settings) return LoadBare(directory, serving);
   const bool pieces_first = IsOwnConfig(directory);
   Loaded loaded = pieces_first ? LoadPieces(directory, serving) : LoadMarked(directory, serving);
   if (absl::IsNotFound(loaded.status())) {
@@ -100,9 +109,20 @@ Truncation TruncationOf(const ServingOptions& serving, const Tokenizer* tokenize
   return tokenizer->truncation().value_or(serving.truncation);
 }
 
+std::pair<int64_t, std::string> TextLimitOf(const ServingOptions& serving,
+                                            const Tokenizer* tokenizer) {
+  const bool of_file = serving.static_settings && !serving.static_settings->as_model2vec;
+  if (serving.max_text_tokens > 0 || tokenizer == nullptr || !of_file) {
+    return {serving.max_text_tokens, serving.text_limit_origin};
+  }
+  return {tokenizer->longest(), "truncation in " + tokenizer->file()};
+}
+
 absl::Status CheckTokenizer(const std::string& directory, const ServingOptions& serving,
                             const Tokenizer& tokenizer, const Signature& signature) {
-  const std::string path = directory + "/" + tokenizer.file();
+  const std::filesystem::path folder =
+      serving.static_settings ? serving.static_settings->tokenizer : "";
+  const std::string path = directory / folder / tokenizer.file();
   const InputSpec* input = signature.FindInput(kTextBecomes);
   if (input == nullptr || input->kind != InputKind::kToken) {
     return absl::InvalidArgumentError(path + ": the model's input 'x' takes no token ids");

@@ -96,6 +96,7 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
     serving.text_limit_origin = config->text_limit_origin;
   }
   serving.late_interaction = config->late_interaction;
+  serving.static_settings = config->static_settings;
   serving.tokenizer_truncates = config->tokenizer_truncates && !flags.contains("truncation");
   const nlohmann::json& wrapper = config->network.wrapper;
   if (const auto padding = PaddingOfWrapper(wrapper); padding && serving.padding == "auto") {

@@ -19,6 +19,7 @@
 #include "telemetry/metrics.h"
 #include "text/late_texts.h"
 #include "text/pair_text.h"
+#include "text/static_texts.h"
 
 namespace linserve {
 
@@ -34,6 +35,7 @@ struct ServedModel {
   std::map<std::string, std::string> prompts{};       // by name, for requests that ask for one
   std::string default_prompt{};                       // the name of that of all others; "": none
   std::optional<LateTexts> late_texts{};  // how texts become rows; none: they become what others do
+  std::optional<StaticTexts> static_texts{};  // what of texts becomes tokens; none: all of them
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::optional<PairText>
       pair_text{};  // in which pairs are written; none: the tokenizer joins them

@@ -40,11 +40,12 @@ struct Scan {
   }
 };
 
-// Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
-// to itself say, is no model.
+// Returns whether a model is there. Some of sentence-transformers have no config.json. The overload
+// does not throw: what cannot be looked at, a link to itself say, is no model.
 bool IsModel(const fs::path& path) {
   std::error_code error;
-  return fs::is_regular_file(path / "config.json", error);
+  return fs::is_regular_file(path / "config.json", error) ||
+         fs::is_regular_file(path / "modules.json", error);
 }
 
 // Returns whether the directory is a model, and not a repository in which a config.json lies, too.

@@ -160,8 +160,11 @@ class TextWork {
     const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
     const int64_t longest = MostTokens(work_, reading, item, letter);
     if (!input.second) {
-      encoding_.emplace(*model.tokenizer, Prompted(reading.prompt, input.text), work_.truncation,
-                        longest);
+      std::string_view text = Prompted(reading.prompt, input.text);
+      if (model.static_texts && work_.truncation != Truncation::kNone) {
+        text = model.static_texts->Read(text, longest);
+      }
+      encoding_.emplace(*model.tokenizer, text, work_.truncation, longest);
       return absl::OkStatus();
     }
     if (model.late_texts) {
@@ -196,7 +199,6 @@ class TextWork {
     first_text_ = input.text;
     absl::Status finished = encoding_->Finish();
     if (!finished.ok()) return WithOrigin(finished, input, item);
-    if (encoding_->ids().empty()) return absl::InvalidArgumentError("the text holds no tokens");
     if (absl::Status status = AddIds(input, item); !status.ok()) return status;
     if (absl::Status status = AddPooled(ReadingOf(work_, input), item); !status.ok()) return status;
     if (absl::Status status = AddTypes(item); !status.ok()) return status;
@@ -207,6 +209,8 @@ class TextWork {
   absl::Status AddIds(const TextInput& input, Item& item) {
     LateText text{.ids = encoding_->ids()};
     const auto& late = work_.model->late_texts;
+    if (work_.model->static_texts) work_.model->static_texts->LeaveOut(text.ids);
+    if (text.ids.empty()) return AddNothing(item);
     if (late) text = late->Read(ReadingOf(work_, input).task, std::move(text.ids));
     Add(kTextBecomes, Tensor::FromInts({std::ssize(text.ids)}, text.ids), item);
     if (!text.seen.empty()) Add(kSeen, MaskOf(text.seen), item);
@@ -217,6 +221,17 @@ class TextWork {
           "no token of the text has a row that counts (skiplist_words), of which a vector is made");
     }
     Add(kGiven, MaskOf(text.given), item);
+    return absl::OkStatus();
+  }
+
+  // Gives a model that makes something of it a text without a token: one that is hidden.
+  absl::Status AddNothing(Item& item) {
+    const Signature& signature = work_.model->engine->info().signature;
+    if (!signature.outputs[0].of_nothing) {
+      return absl::InvalidArgumentError("the text holds no tokens");
+    }
+    Add(kTextBecomes, Tensor::FromInts({1}, {0}), item);
+    Add(kSeen, MaskOf({false}), item);
     return absl::OkStatus();
   }
 

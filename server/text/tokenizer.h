@@ -100,6 +100,10 @@ class Tokenizer {
   // Returns the token that the files name for what is masked or, without one, for the end of a
   // text; nullopt if they name neither.
   virtual std::optional<int64_t> filler() const { return std::nullopt; }
+  // Returns the token that words become which have none; nullopt if the files name none.
+  virtual std::optional<int64_t> unknown() const { return std::nullopt; }
+  // Returns how many tokens the tokenizer's own file leaves of a text; 0: any number.
+  virtual int64_t longest() const { return 0; }
 
   // Returns the ids of a whole text: see TextEncoding.
   absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const {

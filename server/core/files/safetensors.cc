@@ -211,14 +211,16 @@ absl::StatusOr<Result> Named(const std::string& name, absl::StatusOr<Result> res
   return absl::Status(result.status().code(), InFile(name, std::string(result.status().message())));
 }
 
-absl::StatusOr<std::set<std::string>> NamesIn(const InputFile& file) {
+absl::StatusOr<std::map<std::string, Shape>> ShapesIn(const InputFile& file) {
   const absl::StatusOr<std::string> text = ReadHeaderText(file);
   if (!text.ok()) return text.status();
   const absl::StatusOr<SafetensorsHeader> header = ParseSafetensorsHeader(*text);
   if (!header.ok()) return header.status();
-  std::set<std::string> names;
-  for (const SafetensorsEntry& entry : header->tensors) names.insert(entry.name);
-  return names;
+  std::map<std::string, Shape> shapes;
+  for (const SafetensorsEntry& entry : header->tensors) {
+    shapes.emplace(entry.name, entry.shape.value_or(Shape()));
+  }
+  return shapes;
 }
 
 }  // namespace
@@ -235,10 +237,10 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
   return Named(path, ReadFrom(*file));
 }
 
-absl::StatusOr<std::set<std::string>> ReadSafetensorsNames(const std::string& path) {
+absl::StatusOr<std::map<std::string, Shape>> ReadSafetensorsShapes(const std::string& path) {
   const absl::StatusOr<InputFile> file = InputFile::Open(path);
   if (!file.ok()) return file.status();
-  return Named(path, NamesIn(*file));
+  return Named(path, ShapesIn(*file));
 }
 
 }  // namespace linserve

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,8 +26,9 @@ struct SafetensorsFile {
 // is.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
 
-// Reads the names of a file's tensors, and none of them. Its errors are those of ReadSafetensors().
-absl::StatusOr<std::set<std::string>> ReadSafetensorsNames(const std::string& path);
+// Reads the shapes of a file's tensors, as its header has them, and none of them. Its errors are
+// those of ReadSafetensors(), but that nothing is checked except the form of the header.
+absl::StatusOr<std::map<std::string, Shape>> ReadSafetensorsShapes(const std::string& path);
 
 // Checks a safetensors file whose bytes are in memory, kept alive by `owner`: the tensors view
 // them. Its errors are those of ReadSafetensors(), with `name` in place of the path.

@@ -75,6 +75,7 @@ struct OutputSpec {
   std::string mask{};
   std::string unmasked_with{};
   bool leaves_out = false;  // rows that the mask hides are in no result, pooled or not
+  bool of_nothing = false;  // it is zeros where the mask hides all rows
 
   // Says whether pooling makes one row of several. A vector is what its pooling gives.
   bool HasRows() const { return !axes.empty() && axes[0].letter != '\0'; }

@@ -222,6 +222,7 @@ absl::Status CheckPooledRows(const Signature& signature, const Item& item) {
                       : std::find(asked.begin(), asked.end(), output.name) == asked.end()) {
       continue;
     }
+    if (output.of_nothing) continue;
     if (output.HasRows() && item.options.pooling == Pooling::kNone) continue;
     const auto mask = RowMask::Of(signature, output, item.inputs);
     if (!mask) continue;

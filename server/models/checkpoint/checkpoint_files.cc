@@ -222,10 +222,13 @@ absl::StatusOr<SafetensorsFile> ReadCheckpoint(const std::string& directory) {
 }
 
 std::set<std::string> CheckpointTensorNames(const std::string& directory) {
-  if (Exists(WeightsPath(directory))) {
-    return ReadSafetensorsNames(WeightsPath(directory)).value_or(std::set<std::string>());
-  }
   std::set<std::string> names;
+  if (Exists(WeightsPath(directory))) {
+    const auto shapes = ReadSafetensorsShapes(WeightsPath(directory));
+    if (!shapes.ok()) return names;
+    for (const auto& [name, shape] : *shapes) names.insert(name);
+    return names;
+  }
   auto shards = ReadIndex(IndexPath(directory));
   if (!shards.ok()) return names;
   for (auto& [file, tensors] : *shards) names.merge(tensors);

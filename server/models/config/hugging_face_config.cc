@@ -247,6 +247,13 @@ void AddServing(const std::optional<TextLimit>& limit, const json& own, ModelCon
   if (pooling && *pooling != Pooling::kNone) sentence.pooling = *pooling;
 }
 
+// The tensors of modules have files of their own.
+void NameApart(ModelConfig& config) {
+  for (const DenseModule& dense : config.network.sentence.dense) {
+    config.names.apart.push_back(dense.Tensors() + ".");
+  }
+}
+
 // Says whether there is a prompt that may stand before texts.
 bool HasPrompts(const json& serving) {
   const json prompts = MemberOf(serving, "prompts");
@@ -264,6 +271,26 @@ void RefuseAdapter(const std::string& directory) {
                     "PeftModel.merge_and_unload() and save_pretrained()");
 }
 
+// Vectors of a model that was trained so may be cut to these widths.
+void AddDimensions(const json& document, json& serving) {
+  const json widths = MemberOf(document, "matryoshka_dimensions");
+  if (widths.is_array()) serving["dimensions"] = widths;
+}
+
+ModelConfig StaticConfig(const json& document, const std::string& directory) {
+  ModelConfig config;
+  config.network.foreign = true;
+  config.names.others_are_left_out = true;
+  json own = document.is_null() ? json::object() : OwnServing(document);
+  AddDimensions(document, config.serving);
+  AddPrompts(directory, config.serving);
+  ReadStaticFolder(document, directory, own, config);
+  NameApart(config);
+  AddServing(std::nullopt, own, config);
+  if (config.static_settings->as_model2vec) config.tokenizer_truncates = false;  // at the right
+  return config;
+}
+
 }  // namespace
 
 bool IsHuggingFaceConfig(const json& document) {
@@ -273,6 +300,7 @@ bool IsHuggingFaceConfig(const json& document) {
 
 ModelConfig HuggingFaceConfig(const json& document, const std::string& directory) {
   RefuseAdapter(directory);
+  if (IsStaticFolder(document, directory)) return StaticConfig(document, directory);
   ModelConfig config;
   config.network.architecture =
       IsJinaBert(document) ? "jina_bert.JinaBertModel" : EncoderOf(document["model_type"]);
@@ -284,9 +312,7 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   config.network.foreign = true;
   config.names.others_are_left_out = true;
   config.network.params.erase("serving");
-  // Vectors of a model that was trained so may be cut to these widths.
-  const json widths = MemberOf(document, "matryoshka_dimensions");
-  if (widths.is_array() && !classifies) config.serving["dimensions"] = widths;
+  if (!classifies) AddDimensions(document, config.serving);
   json own = OwnServing(document);
   AddPrompts(directory, config.serving);
   const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);
@@ -307,9 +333,7 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   ReadSparseEncoder(transformer.members, own, config);
   ReadAnswers(transformer.members, directory, own, config);
   RefuseOwnCode(document, config.network.architecture);
-  for (const DenseModule& dense : config.network.sentence.dense) {
-    config.names.apart.push_back(dense.Tensors() + ".");
-  }
+  NameApart(config);
   auto limit = LimitOfTexts(transformer);
   const char* said = limit ? kTextsUpTo : kTokensUpTo;
   if (!limit) limit = LimitOfTokenizer(directory);

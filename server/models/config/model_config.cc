@@ -86,15 +86,31 @@ void Assign(ModelConfig& config, const std::string& key, const json& value) {
   }
 }
 
-// `directory` is where the other files of a Hugging Face folder lie.
-absl::StatusOr<ModelConfig> ConfigOf(const json& document, const std::string& directory) {
+// Says whether the config.json, which is null where there is none, is not linserve's own.
+bool IsForeign(const json& document, const std::string& directory) {
+  if (IsHuggingFaceConfig(document)) return true;
+  const bool own = document.is_object() && document.contains("architecture");
+  return !own && IsStaticFolder(document, directory);
+}
+
+// `directory` is where the other files of a Hugging Face folder lie. What is wrong with one, of
+// which `foreign` tells, begins with the name of the file in it.
+absl::StatusOr<ModelConfig> ConfigOf(const json& document, const std::string& directory,
+                                     bool& foreign) {
+  foreign = true;
   try {
-    if (!document.is_object()) throw ConfigError("expected a JSON object");
     ModelConfig config;
-    if (IsHuggingFaceConfig(document)) {
+    foreign = IsForeign(document, directory);
+    if (foreign) {
       config = HuggingFaceConfig(document, directory);
+    } else if (document.is_null()) {
+      ReadSentenceModules(directory, /*prompted=*/false);  // one may be what is not computed
+      throw ConfigError("config.json is not there: download the whole folder");
+    } else if (!document.is_object()) {
+      throw ConfigError("expected a JSON object");
     } else {
       for (const auto& [key, value] : document.items()) Assign(config, key, value);
+      config.static_settings = StaticSettingsOf(config.network.architecture);
     }
     if (config.network.architecture.empty())
       throw ConfigError(
@@ -111,28 +127,33 @@ absl::StatusOr<ModelConfig> ConfigOf(const json& document, const std::string& di
 absl::StatusOr<ModelConfig> ParseModelConfig(const std::string& text) {
   const auto document = ParseJson(text);
   if (!document.ok()) return document.status();
-  return ConfigOf(*document, ".");
+  bool foreign = false;
+  return ConfigOf(*document, ".", foreign);
 }
 
 absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
   const std::string path = directory + "/config.json";
   const auto document = ReadJson(path);
-  if (absl::IsNotFound(document.status())) {
+  const bool missing = absl::IsNotFound(document.status());
+  if (missing) {
     if (std::filesystem::exists(directory + "/0_Transformer/config.json")) {
       return absl::NotFoundError("the model's files are in " + directory +
                                  "/0_Transformer, as they were with old versions of "
                                  "sentence-transformers: move them beside modules.json, and make "
                                  "the path of its first module \"\"");
     }
-    return absl::NotFoundError("no model at " + directory +
-                               ", for there is no config.json: a model directory holds it and "
-                               "model.safetensors; `linserve init --help` tells how to make one");
+    if (!std::filesystem::exists(directory + "/modules.json")) {
+      return absl::NotFoundError("no model at " + directory +
+                                 ", for there is no config.json: a model directory holds it and "
+                                 "model.safetensors; `linserve init --help` tells how to make one");
+    }
+  } else if (!document.ok()) {
+    return document.status();
   }
-  if (!document.ok()) return document.status();
-  auto config = ConfigOf(*document, directory);
+  bool foreign = false;
+  auto config = ConfigOf(missing ? json() : *document, directory, foreign);
   if (config.ok()) return config;
-  // What is wrong with a Hugging Face folder begins with the name of the file in it.
-  const std::string place = IsHuggingFaceConfig(*document) ? directory + "/" : path + ": ";
+  const std::string place = foreign || missing ? directory + "/" : path + ": ";
   return absl::InvalidArgumentError(place + std::string(config.status().message()));
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/strings/late_interaction.h"
+#include "core/strings/static_settings.h"
 #include "models/config/params.h"
 
 namespace linserve {
@@ -43,6 +44,8 @@ struct ModelConfig {
   std::string text_limit_origin{};
   // Says how texts become the rows of a late-interaction model; nullopt: it is none.
   std::optional<LateInteraction> late_interaction{};
+  // Says how texts become the tokens of a static model; nullopt: it is none.
+  std::optional<StaticSettings> static_settings{};
   CheckpointNames names;
 };
 

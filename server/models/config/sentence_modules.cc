@@ -282,7 +282,10 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
   bool of_logits = false;  // the Transformer gives those of a masked language model
   for (const json& module : modules) {
     const Entry entry = EntryOf(module);
-    if (entry.kind == "Transformer" || entry.kind == "MLMTransformer") {
+    if (entry.kind == "StaticEmbedding" && &module == &modules.front()) {
+      found.table = entry.path == "." ? "" : entry.path;
+      pooled = true;
+    } else if ((entry.kind == "Transformer" || entry.kind == "MLMTransformer") && !found.table) {
       CheckPath(entry);
       of_logits = entry.kind == "MLMTransformer";
     } else if (entry.kind == "SpladePooling" && !pooled && !found.splade) {
@@ -299,7 +302,7 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
     } else if (entry.kind == "Normalize" && pooled) {
       if (!entry.path.empty()) CheckNormalize(directory, entry);
       found.normalize = true;
-    } else if (entry.kind == "Pooling") {
+    } else if (entry.kind == "Pooling" && !found.table) {
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
         ReadPooling(config, file, prompted, found);
       });
@@ -314,7 +317,8 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
       throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
                         " is not computed there; those that are: Transformer, Pooling, Dense "
                         "between Pooling and Normalize, Normalize behind Pooling, or "
-                        "MLMTransformer and SpladePooling, or Transformer and LogitScore");
+                        "MLMTransformer and SpladePooling, or Transformer and LogitScore; and "
+                        "StaticEmbedding in the place of Transformer and Pooling");
     }
   }
   if (of_logits && !found.splade) {

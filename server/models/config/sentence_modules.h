@@ -43,6 +43,8 @@ inline constexpr const char* kFalseToken = "false_token_id";
 // vector through the Dense modules, and normalizes it.
 struct SentenceModules {
   Pooling pooling = Pooling::kMean;
+  // The folder of a StaticEmbedding's files, which is in an encoder's place; "": the model's own.
+  std::optional<std::string> table{};
   bool leaves_out_prompts = false;  // rows of a prompt's tokens are not pooled
   bool each_row = false;  // nothing is pooled: each row goes through the modules by itself
   std::vector<DenseModule> dense{};

@@ -84,7 +84,8 @@ class Collector {
     look_up_();
     const OutputSpec& output = *signature_.FindOutput(name);
     const Place place = PlaceOf(output);
-    if (group.options.pooling == Pooling::kNone) {
+    // A vector is what its pooling gives.
+    if (group.options.pooling == Pooling::kNone || output.IsVector()) {
       CollectRows(group, output, place, results);
     } else {
       CollectPooled(group, name, place, results);

@@ -151,9 +151,13 @@ void HeadNetwork::Declare(const Scope& scope) {
 
 Signature HeadNetwork::signature() const {
   Signature signature = encoder_->signature();
+  // It stands in the place of a vector that it is made of.
+  std::erase_if(signature.outputs,
+                [this](const OutputSpec& output) { return output.name == head_.output; });
   OutputSpec made{.name = head_.output,
                   .axes = {Axis::Fixed(width_)},
-                  .mask = head_.hidden_too ? "" : input_.mask};
+                  .mask = head_.hidden_too ? "" : input_.mask,
+                  .of_nothing = input_.of_nothing};
   if (head_.each_row || head_.pools_some) {
     made.mask = head_.each_row ? kScoringMask : kPoolingMask;
     signature.inputs.push_back(

@@ -57,21 +57,22 @@ struct AsServed {
 };
 
 // Returns how many tokens a text may have; 0: any number.
-int64_t MostTextTokens(const ModelReport& report, const ServingOptions& serving) {
+int64_t MostTextTokens(const ModelReport& report, const AsServed& served) {
   const InputSpec* input = report.info.signature.FindInput(kTextBecomes);
   const char letter = input == nullptr || input->axes.empty() ? '\0' : input->axes[0].letter;
-  return SmallerLimit(serving.max_text_tokens, LongestFor(report.info.signature, Item(), letter));
+  return SmallerLimit(TextLimitOf(served.serving, served.tokenizer.get()).first,
+                      LongestFor(report.info.signature, Item(), letter));
 }
 
 std::string TextsOf(const ModelReport& report, const AsServed& served) {
   if (served.tokenizer == nullptr) return "none: there is no tokenizer";
   const ServingOptions& serving = served.serving;
-  const int64_t most = MostTextTokens(report, serving);
+  const int64_t most = MostTextTokens(report, served);
+  const auto [limit, origin] = TextLimitOf(serving, served.tokenizer.get());
   if (most == 0) return served.tokenizer->file() + ", of any length";
   const bool cut = TruncationOf(serving, served.tokenizer.get()) != Truncation::kNone;
   return served.tokenizer->file() + (cut ? ", cut at " : ", refused above ") +
-         std::to_string(most) + " tokens" +
-         (most == serving.max_text_tokens ? " (" + serving.text_limit_origin + ")" : "");
+         std::to_string(most) + " tokens" + (most == limit ? " (" + origin + ")" : "");
 }
 
 // Says how a late-interaction model reads the texts of both tasks.
@@ -192,7 +193,7 @@ nlohmann::json ToJson(const ModelReport& report, const AsServed& served) {
                    {"warnings", report.warnings},
                    {"tokenizer", tokenizer == nullptr ? "" : tokenizer->file()},
                    {"truncation", Name(TruncationOf(serving, tokenizer))},
-                   {"max_text_tokens", MostTextTokens(report, serving)},
+                   {"max_text_tokens", MostTextTokens(report, served)},
                    {"pooling", Name(serving.pooling)},
                    {"normalize", serving.normalize},
                    {"prompts", serving.prompts},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -157,12 +158,15 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->default_pooling = plan->serving.pooling;
   model->default_normalize = plan->serving.normalize;
   model->default_truncation = TruncationOf(plan->serving, tokenizer->get());
-  model->most_text_tokens = plan->serving.max_text_tokens;
-  model->text_limit_origin = plan->serving.text_limit_origin;
+  std::tie(model->most_text_tokens, model->text_limit_origin) =
+      TextLimitOf(plan->serving, tokenizer->get());
   model->prompts = plan->serving.prompts;
   model->default_prompt = plan->serving.default_prompt;
   model->pair_text = *std::move(pair_text);
   model->late_texts = *std::move(late_texts);
+  if (plan->serving.static_settings && *tokenizer != nullptr) {
+    model->static_texts.emplace(*plan->serving.static_settings, **tokenizer);
+  }
   model->dimensions = plan->serving.dimensions;
   model->threads = plan->load.threads;
   model->processor = context.devices.accelerators() > 0

@@ -19,6 +19,10 @@ class JsonTokenizer : public Tokenizer {
   JsonTokenizer(std::string file, std::unique_ptr<const Pipeline> pipeline)
       : Tokenizer(std::move(file), pipeline->post.marks, pipeline->post.pair),
         pipeline_(std::move(pipeline)) {}
+  JsonTokenizer(std::string file, Marks marks, std::optional<PairTemplate> pair,
+                std::unique_ptr<const Pipeline> pipeline)
+      : Tokenizer(std::move(file), std::move(marks), std::move(pair)),
+        pipeline_(std::move(pipeline)) {}
 
   int64_t vocabulary() const override { return pipeline_->ids; }
 
@@ -38,6 +42,8 @@ class JsonTokenizer : public Tokenizer {
 
   std::optional<Truncation> truncation() const override { return pipeline_->truncation; }
   std::optional<int64_t> filler() const override { return pipeline_->filler; }
+  std::optional<int64_t> unknown() const override { return pipeline_->unknown; }
+  int64_t longest() const override { return pipeline_->longest; }
 
  private:
   absl::StatusOr<std::string> DecodeIds(const std::vector<int64_t>& ids,
@@ -71,13 +77,16 @@ Loaded Named(const std::string& path, const char* kind, MadePipeline pipeline) {
                                     std::string(pipeline.status().message()));
 }
 
+absl::Status FindTokenizer(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return absl::OkStatus();
+  return absl::NotFoundError("there is no tokenizer at " + path);
+}
+
 // Loads a file of a tokenizer: `make` is called with its text and the settings beside it.
 template <typename Make>
 Loaded Load(const std::string& path, const char* kind, const Tokens& whole, const Make& make) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    return absl::NotFoundError("there is no tokenizer at " + path);
-  }
+  if (absl::Status found = FindTokenizer(path); !found.ok()) return found;
   auto settings = ReadTokenizerSettings(path);
   if (!settings.ok()) return Named(path, kind, settings.status());
   settings->whole = whole;
@@ -125,6 +134,15 @@ MadePipeline OfObject(const std::string& path, const std::string& text,
 
 Loaded LoadTokenizerJson(const std::string& path, const Tokens& whole) {
   return Load(path, "tokenizer.json", whole, ReadPipeline);
+}
+
+Loaded LoadBareTokenizer(const std::string& path) {
+  if (absl::Status found = FindTokenizer(path); !found.ok()) return found;
+  const auto text = ReadFile(path, kLargestTokenizer);
+  MadePipeline pipeline = text.ok() ? ReadPipeline(*text) : text.status();
+  if (!pipeline.ok()) return Named(path, "tokenizer.json", pipeline.status());
+  return std::make_shared<JsonTokenizer>(std::filesystem::path(path).filename(), Marks(),
+                                         std::nullopt, *std::move(pipeline));
 }
 
 Loaded LoadVocabularyLines(const std::string& path, const Tokens& whole) {

@@ -35,6 +35,10 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyLines(
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyObject(
     const std::string& path, const std::vector<std::string>& whole = {});
 
+// Loads a tokenizer.json as the package does by itself, without special tokens: nothing beside the
+// file counts, and no marks stand around texts.
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBareTokenizer(const std::string& path);
+
 // Reads the text of a tokenizer.json. INVALID_ARGUMENT is as above.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json);
 

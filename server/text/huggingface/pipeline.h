@@ -54,6 +54,8 @@ struct Pipeline {
   DecoderChain decoder;
   std::optional<Truncation> truncation;  // what becomes of long texts, if the files say it
   std::optional<int64_t> filler;         // the id of the mask or, without one, of the end
+  std::optional<int64_t> unknown;        // the id of what has no token, if the model names one
+  int64_t longest = 0;                   // tokens that the file leaves of a text; 0: any number
 
   std::vector<AddedToken> added;
   AddedTokenFinder before_normalizing{{}, {}};

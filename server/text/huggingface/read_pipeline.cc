@@ -53,16 +53,22 @@ absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& of_file,
   return tokens;
 }
 
-absl::StatusOr<std::optional<Truncation>> ReadTruncation(const json& truncation) {
-  if (truncation.is_null()) return std::nullopt;
+// Reads which tokens of long texts are dropped, and how many are left.
+absl::Status ReadTruncation(const json& truncation, Pipeline& pipeline) {
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  if (truncation.is_null()) return absl::OkStatus();
   PartMembers members(truncation, "truncation");
   const std::string direction = members.Text("direction", "Right");
   members.Expect(direction == "Right" || direction == "Left",
                  "has a 'direction' that is neither Left nor Right");
   // The names say which end is cut off in the one, and which tokens are dropped in the other: that
   // is the same.
-  if (!members.status().ok()) return members.status();
-  return direction == "Left" ? Truncation::kLeft : Truncation::kRight;
+  pipeline.truncation = direction == "Left" ? Truncation::kLeft : Truncation::kRight;
+  const auto longest = truncation.find("max_length");
+  if (longest != truncation.end() && longest->is_number_unsigned()) {
+    pipeline.longest = static_cast<int64_t>(std::min(longest->get<uint64_t>(), kMost));
+  }
+  return members.status();
 }
 
 // Sets a part that was read, or returns why there is none.
@@ -104,12 +110,14 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> MakePipeline(FileMembers members
                                                              const TokenizerSettings& settings) {
   auto pipeline = std::make_unique<Pipeline>();
   absl::Status status = FollowSettings(settings, members);
+  const std::string unknown = members.model ? members.model->unk_token : "";
+  const int64_t unknown_id = members.model ? members.model->unk_id : -1;
   if (status.ok())
     status = Take(NormalizerChain::FromJson(members.normalizer), pipeline->normalizer);
   if (status.ok()) status = Take(SplitChain::FromJson(members.pre_tokenizer), pipeline->splits);
   if (status.ok()) status = MakeModel(*std::move(members.model), *pipeline);
   if (status.ok()) status = Take(DecoderChain::FromJson(members.decoder), pipeline->decoder);
-  if (status.ok()) status = Take(ReadTruncation(members.truncation), pipeline->truncation);
+  if (status.ok()) status = ReadTruncation(members.truncation, *pipeline);
   std::vector<AddedToken> added;
   if (status.ok()) status = Take(ReadAdded(members.added_tokens, settings), added);
   if (status.ok()) status = pipeline->AddTokens(std::move(added));
@@ -121,6 +129,9 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> MakePipeline(FileMembers members
   if (members.marks) pipeline->post = PostOf(*members.marks, *pipeline);
   if (!settings.takes_types()) DropTypes(pipeline->post);
   if (settings.truncation) pipeline->truncation = settings.truncation;
+  const bool by_id = std::holds_alternative<UnigramModel>(*pipeline->model);
+  const int64_t of_model = by_id ? unknown_id : pipeline->IdOf(unknown);
+  if (of_model >= 0) pipeline->unknown = of_model;
   for (const char* mark : {"mask_token", "eos_token"}) {
     const int64_t id = pipeline->IdOf(settings.MarkText(mark));
     if (id >= 0 && !pipeline->filler) pipeline->filler = id;
