@@ -9,6 +9,7 @@ std::vector<CheckpointNames::Renamed> PublishedNames(const std::string& architec
             {"emb_ln.", {"embeddings.LayerNorm."}},
             {"attn.Wqkv.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
             {"attn.out_proj.", {"self_attn.o_proj."}},
+            {"mlp.fc1.", {"mlp.up_proj."}},
             {"mlp.fc11.", {"mlp.up_proj."}},
             {"mlp.fc12.", {"mlp.gate_proj."}},
             {"mlp.fc2.", {"mlp.down_proj."}},

@@ -20,6 +20,9 @@ Layer::Layer(const Options& options, const LayerKind& kind, bool first)
                     options.inner_bias),
       inner_norm_(options.dim, options.eps, options.norm_bias) {
   feed_forward_.w2.with_bias = options.outer_bias;
+  if (kind.experts) {
+    experts_.emplace(options.dim, options.inner, options.experts, options.activation);
+  }
   if (first && options.convolution.size > 0) convolution_.emplace(options);
 }
 
@@ -28,23 +31,29 @@ void Layer::Declare(const Scope& layer, const at::Tensor& positions) {
   attention_.Declare(layer, positions);
   if (!options_.pre_norm || !first_) DeclareNorm(layer / names.attention_norm, attention_norm_);
   if (norms_again()) DeclareNorm(layer / names.again_norm, again_norm_);
-  if (names.gate != nullptr) {
-    feed_forward_.DeclareGated(layer / names.gate, layer / names.inner, layer / names.outer);
-  } else {
-    if (options_.gate_last) {
-      layer.AfterLoading([this](DType) {
-        at::Tensor& both = feed_forward_.w1.weight;
-        both = at::roll(both, options_.inner, 0);
-      });
-    }
-    feed_forward_.Declare(layer, names.inner, names.outer);
-  }
+  DeclareFeedForward(layer);
   DeclareNorm(layer / names.inner_norm, inner_norm_);
 }
 
+void Layer::DeclareFeedForward(const Scope& layer) {
+  const Names& names = NamesOf(options_.family);
+  if (experts_) return experts_->Declare(layer / "mlp");
+  if (names.gate != nullptr && options_.gated) {
+    feed_forward_.DeclareGated(layer / names.gate, layer / names.inner, layer / names.outer);
+    return;
+  }
+  if (options_.gate_last) {
+    layer.AfterLoading([this](DType) {
+      at::Tensor& both = feed_forward_.w1.weight;
+      both = at::roll(both, options_.inner, 0);
+    });
+  }
+  feed_forward_.Declare(layer, names.inner, names.outer);
+}
+
 double Layer::Flops(int64_t length) const {
-  return attention_.Flops(length) +
-         static_cast<double>(feed_forward_.Flops()) * static_cast<double>(length);
+  const double of_row = experts_ ? experts_->Flops() : static_cast<double>(feed_forward_.Flops());
+  return attention_.Flops(length) + of_row * static_cast<double>(length);
 }
 
 void Layer::Apply(at::Tensor& rows, const Context& context) const {
@@ -68,8 +77,12 @@ void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
   }
   rows = attention_norm_(rows, out.bias);
   if (norms_again()) rows = again_norm_(rows.add_(read));
-  feed_forward_.AddWithoutBias(rows, {rows});
-  rows = inner_norm_(rows, outer.bias);
+  if (experts_) {
+    experts_->AddWithoutBias(rows, rows);
+  } else {
+    feed_forward_.AddWithoutBias(rows, {rows});
+  }
+  rows = inner_norm_(rows, experts_ ? experts_->bias() : outer.bias);
 }
 
 void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
@@ -123,7 +136,8 @@ int64_t Layer::ScratchElements(const Context& context) const {
   const int64_t read = norms_again() ? kBlockRows * options_.dim : 0;
   return read +
          std::max({SelfAttentionByBlocks::AttendedElements(attention_.width(context)),
-                   attention_.by_landmarks() ? by_landmarks : 0, feed_forward_.ScratchElements()});
+                   attention_.by_landmarks() ? by_landmarks : 0,
+                   experts_ ? experts_->ScratchElements() : feed_forward_.ScratchElements()});
 }
 
 void Layer::Finish(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch,
@@ -140,7 +154,11 @@ void Layer::Finish(const RowBlock& rows, const RowBlock& attended, int64_t count
     AddRows(rows, count, options_.dim, read);
     again_norm_.Set(rows, rows, count);
   }
-  feed_forward_.Add(rows, rows, count, nullptr, scratch);
+  if (experts_) {
+    experts_->Add(rows, rows, count, scratch);
+  } else {
+    feed_forward_.Add(rows, rows, count, nullptr, scratch);
+  }
   inner_norm_.Set(rows, rows, count);
 }
 

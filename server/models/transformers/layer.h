@@ -7,6 +7,7 @@
 
 #include "models/network/layers.h"
 #include "models/transformers/attention.h"
+#include "models/transformers/experts/experts.h"
 #include "models/transformers/names.h"
 #include "models/transformers/row_convolution.h"
 
@@ -31,11 +32,14 @@ class Layer {
   void Apply(at::Tensor& rows, const Context& context) const;
 
  private:
-  bool packed() const { return attention_.packed() && feed_forward_.packed(); }
+  bool packed() const {
+    return attention_.packed() && (experts_ ? experts_->packed() : feed_forward_.packed());
+  }
   const LayerNorm* NormBefore() const {
     return options_.pre_norm && !first_ ? &attention_norm_ : nullptr;
   }
 
+  void DeclareFeedForward(const Scope& layer);
   bool norms_again() const { return NamesOf(options_.family).again_norm != nullptr; }
 
   void ApplyToTensors(at::Tensor& rows, const Context& context) const;
@@ -51,6 +55,7 @@ class Layer {
   LayerNorm attention_norm_;
   LayerNorm again_norm_;  // where there is a second one, of a second sum
   FeedForward feed_forward_;
+  std::optional<Experts> experts_;  // in the place of that
   LayerNorm inner_norm_;
   std::optional<RowConvolution> convolution_;  // of the rows that the layer reads, behind it
 };

@@ -5,6 +5,7 @@
 
 #include "models/config/params.h"
 #include "models/network/layers.h"
+#include "models/transformers/experts/expert_options.h"
 #include "models/transformers/global_tokens/global_tokens.h"
 #include "models/transformers/positions/relative_positions.h"
 
@@ -31,9 +32,10 @@ enum class Family : uint8_t {
 
 // Says what the attention of one layer sees, and how its queries and keys are turned.
 struct LayerKind {
-  int64_t window = -1;  // rows that a query sees on either side; -1: all
-  double theta = 0;     // base of the rotary positions; 0: none
-  int64_t run = 1;      // neighbouring rows that have one window around them
+  int64_t window = -1;   // rows that a query sees on either side; -1: all
+  double theta = 0;      // base of the rotary positions; 0: none
+  int64_t run = 1;       // neighbouring rows that have one window around them
+  bool experts = false;  // the feed-forward is one of several for each row
 
   bool operator==(const LayerKind&) const = default;
 };
@@ -77,6 +79,7 @@ struct Options {
   RelativePositions relative{};
   RowKernel convolution{};
   GlobalRule globals{};
+  bool experts = false;  // the feed-forward is one of several for each row
   std::vector<LayerKind> layers{};
   std::vector<size_t> turns{};  // which layer comes when; empty: each once, in order
   int64_t group = 0;            // of so many layers each are the names; 0: there are no groups

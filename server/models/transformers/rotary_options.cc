@@ -128,6 +128,44 @@ Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys,
   return options;
 }
 
+// Reads which products of a published NomicBert have biases: with a gate none has.
+void ReadBiases(Params& params, Options& options) {
+  const auto read = [&](const char* key) {
+    const bool biased = params.Flag(key, false);
+    if (biased && options.gated) params.Fail(key, "false where the feed-forward has a gate");
+    return biased;
+  };
+  options.attention_bias = read("qkv_proj_bias");
+  options.inner_bias = read("mlp_fc1_bias");
+  options.outer_bias = read("mlp_fc2_bias");
+}
+
+// Reads which layers of a published NomicBert have experts, as its authors' code has them
+// (github.com/nomic-ai/contrastors).
+void ReadExperts(Params& params, Options& options) {
+  constexpr int64_t kMostExperts = 1024;
+  const int64_t count = params.NotNegative("num_experts", 0);
+  const auto every = static_cast<size_t>(params.NotNegative("moe_every_n_layers", 0));
+  if (count > kMostExperts) params.Fail("num_experts", "1024 at most");
+  if (params.NotNegative("num_shared_experts", 0) > 0) params.Fail("num_shared_experts", "0");
+  for (const char* key : {"expert_choice_router", "moe_normalize_expert_weights"}) {
+    if (params.Flag(key, false)) params.Fail(key, "false");
+  }
+  params.Choice("moe_impl", "megablocks", {"megablocks"});
+  if (params.Number("ffn_div", 1, 0, count + 1.0) != 1) params.Fail("ffn_div", "1");
+  const int64_t chosen = params.Positive("moe_top_k", 1);
+  for (const char* key : {"router_aux_loss_coef", "moe_resid_pdrop"}) params.Ignore(key);
+  if (count == 0) return;
+  if (options.gated) params.Fail("activation_function", "gelu, for experts have no gate");
+  if (chosen > count) {
+    params.Fail("moe_top_k", "at most num_experts = " + std::to_string(count));
+  }
+  options.experts = {.count = count, .chosen = chosen};
+  for (size_t i = 0; every > 0 && i < options.layers.size(); ++i) {
+    options.layers[i].experts = i % every == 1;
+  }
+}
+
 }  // namespace
 
 Options NomicBert(Params& params) {
@@ -157,14 +195,18 @@ Options NomicBert(Params& params) {
   const auto round_up = [](int64_t& size, int64_t multiple) {
     size = (size + multiple - 1) / multiple * multiple;
   };
-  round_up(options.inner, 256);
   round_up(options.vocabulary, params.Positive("pad_vocab_size_multiple", 1));
-  const std::string gate = params.Choice("activation_function", "swiglu", {"swiglu", "geglu"});
-  options.activation = gate == "swiglu" ? Activation::kSilu : Activation::kGelu;
-  for (const char* key : {"prenorm", "parallel_block", "rotary_emb_interleaved", "use_rms_norm",
-                          "causal", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
+  const std::string function =
+      params.Choice("activation_function", "swiglu", {"swiglu", "geglu", "gelu"});
+  options.activation = function == "swiglu" ? Activation::kSilu : Activation::kGelu;
+  options.gated = function != "gelu";
+  if (options.gated) round_up(options.inner, 256);
+  for (const char* key :
+       {"prenorm", "parallel_block", "rotary_emb_interleaved", "use_rms_norm", "causal"}) {
     if (params.Flag(key, false)) params.Fail(key, "false");
   }
+  ReadBiases(params, options);
+  ReadExperts(params, options);
   if (params.Number("rotary_emb_fraction", 1, 0, 1) != 1) params.Fail("rotary_emb_fraction", "1");
   params.RequireNone("rotary_scaling_factor", "positions are not scaled");
   return options;
