@@ -49,9 +49,10 @@ bool IsModel(const fs::path& path) {
 }
 
 // Returns whether the directory is a model, and not a repository in which a config.json lies, too.
-bool HasWeights(const fs::path& path) {
+bool IsModelItself(const fs::path& path) {
   std::error_code error;
-  return IsModel(path) && (fs::exists(path / "model.safetensors", error) ||
+  return IsModel(path) && (fs::exists(path / "modules.json", error) ||
+                           fs::exists(path / "model.safetensors", error) ||
                            fs::exists(path / "model.safetensors.index.json", error));
 }
 
@@ -225,7 +226,7 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const RepositoryRoot&
                                " is not a directory; give one with --model-repository");
   }
   Scan scan;
-  if (HasWeights(root.path)) {
+  if (IsModelItself(root.path)) {
     auto model = RootModel(root);
     if (!model.ok()) return model.status();
     scan.models.push_back(*std::move(model));

@@ -197,6 +197,9 @@ TEST_F(ScanTest, TakesAModelForARepositoryOfItself) {
   EXPECT_THAT(Scan(), ElementsAre("1_Pooling 1 1_Pooling"));
   WriteAll(root() + "/model.safetensors", "");
   EXPECT_THAT(Scan(), ElementsAre("repository 1 ."));
+  fs::remove(root() + "/model.safetensors");
+  WriteAll(root() + "/modules.json", "[]");
+  EXPECT_THAT(Scan(), ElementsAre("repository 1 ."));
   const auto named = ScanRepository({.path = root() + "/", .model_name = "bge"});
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->front().name, "bge");
