@@ -36,7 +36,7 @@ class StaticNetwork : public Network {
   }
   NetworkNotes Notes() const override;
   bool Recordable() const override { return true; }
-  bool LeavesOutFullMasks() const override { return true; }
+  bool LeavesOutFullMask(const std::string& /*input*/) const override { return true; }
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:

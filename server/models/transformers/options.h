@@ -79,7 +79,7 @@ struct Options {
   RelativePositions relative{};
   RowKernel convolution{};
   GlobalRule globals{};
-  bool experts = false;  // the feed-forward is one of several for each row
+  ExpertOptions experts{};
   std::vector<LayerKind> layers{};
   std::vector<size_t> turns{};  // which layer comes when; empty: each once, in order
   int64_t group = 0;            // of so many layers each are the names; 0: there are no groups

@@ -32,7 +32,7 @@ std::string LongformerParams(const json& changed = json::object()) {
   return WindowedParams(params);
 }
 
-// Of up to 14 rows all see all.
+// In such a model sequences of up to 14 rows have full attention.
 std::string BigBirdParams(const json& changed = json::object()) {
   json params = {{"block_size", 2}, {"num_random_blocks", 1}};
   params.update(changed);
