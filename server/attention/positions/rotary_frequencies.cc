@@ -62,6 +62,8 @@ at::Tensor FrequenciesOf(const RotaryFrequencies& rotary, int64_t width) {
       return Llama3(rotary, lengths.reciprocal());
     case Scaling::kYarn:
       return Yarn(rotary, lengths, width);
+    case Scaling::kLong:
+      return (at::tensor(rotary.factors, at::kFloat) * lengths).reciprocal();
     case Scaling::kNone:
       break;
   }

@@ -182,6 +182,23 @@ std::optional<std::vector<int64_t>> Params::NotNegativeList(const std::string& k
   return list;
 }
 
+std::vector<double> Params::Numbers(const std::string& key, double least, double most) {
+  constexpr int64_t kMostNumbers = 1 << 16;
+  const nlohmann::json* value = Find(key);
+  std::vector<double> list;
+  if (value == nullptr || !value->is_array()) Fail(key, "a list of numbers");
+  for (const nlohmann::json& entry : *value) {
+    const bool fits = entry.is_number() && entry >= least && entry <= most;
+    if (!fits || std::ssize(list) == kMostNumbers) {
+      std::ostringstream range;
+      range << "a list of at most " << kMostNumbers << " numbers from " << least << " to " << most;
+      Fail(key, range.str());
+    }
+    list.push_back(entry.get<double>());
+  }
+  return list;
+}
+
 std::optional<std::vector<std::string>> Params::NumberedTexts(const std::string& key,
                                                               int64_t most) {
   const nlohmann::json* value = Find(key);

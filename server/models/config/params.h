@@ -54,6 +54,8 @@ class Params {
   std::string Text(const std::string& key, const std::string& fallback);
   // Reads a list of integers of at least 0, or one integer alone; nullopt if absent.
   std::optional<std::vector<int64_t>> NotNegativeList(const std::string& key);
+  // Reads a list of numbers in [least, most].
+  std::vector<double> Numbers(const std::string& key, double least, double most);
   // Reads a list of texts that is an object by their numbers: {"0": "no", "1": "yes"}; nullopt if
   // absent.
   std::optional<std::vector<std::string>> NumberedTexts(const std::string& key, int64_t most);

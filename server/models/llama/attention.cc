@@ -27,6 +27,13 @@ BlockAttention::Sizes SizesOf(const Options& options, const LayerKind& kind, DTy
           .blank = true};
 }
 
+// Makes the norm of queries, or keys, of this width.
+LayerNorm NormOf(const Options& options, int64_t width) {
+  const bool each = options.head_norms != HeadNorms::kAll;
+  return LayerNorm::OfMeanSquare(each ? options.dim_head : width, options.eps,
+                                 options.norms_from_one);
+}
+
 // Says which keys queries of these sequences see, as far as it broadcasts to [count, heads, length,
 // length]; undefined: all.
 at::Tensor VisibleIn(const Span& span, const LayerKind& kind, const at::Tensor& mask,
@@ -53,34 +60,51 @@ Attention::Attention(const Options& options, const LayerKind& kind)
       value_(options.dim, options.key_width(), options.query_bias),
       qkv_(options.dim, options.query_width() + 2 * options.key_width(), options.query_bias),
       out_(options.query_width(), options.dim, options.out_bias),
-      query_norm_(LayerNorm::OfMeanSquare(options.dim_head, options.eps, options.norms_from_one)),
-      key_norm_(query_norm_),
+      query_norm_(NormOf(options, options.query_width())),
+      key_norm_(NormOf(options, options.key_width())),
       blocks_(SizesOf(options, kind, DType::kF32)) {}
 
 void Attention::Declare(const Scope& scope) {
-  query_.DeclarePart(scope / "q_proj");
-  key_.DeclarePart(scope / "k_proj");
-  value_.DeclarePart(scope / "v_proj");
-  if (options_.head_norms) {
+  if (options_.joined) {
+    qkv_.DeclarePart(scope / "qkv_proj");
+  } else {
+    query_.DeclarePart(scope / "q_proj");
+    key_.DeclarePart(scope / "k_proj");
+    value_.DeclarePart(scope / "v_proj");
+  }
+  if (options_.head_norms != HeadNorms::kNone) {
     query_norm_.Declare(scope / "q_norm");
     key_norm_.Declare(scope / "k_norm");
   }
   scope.AfterLoading([this](DType products) { Prepare(products); });
+  out_.factor = options_.added_factor;
   out_.Declare(scope / "o_proj");
   scope.Ignore("rotary_emb.inv_freq");  // which older files have
 }
 
+at::Tensor Attention::Paired(const at::Tensor& outputs, int64_t heads) const {
+  const int64_t turned = options_.turned();
+  const int64_t others = options_.dim_head - turned;
+  if (others == 0) return ByPairs(outputs, heads);
+  const at::Tensor split = outputs.unflatten(0, {heads, options_.dim_head});
+  const at::Tensor pairs = ByPairs(split.narrow(1, 0, turned).flatten(0, 1), heads);
+  return at::cat({pairs.unflatten(0, {heads, turned}), split.narrow(1, turned, others)}, 1)
+      .flatten(0, 1);
+}
+
 void Attention::Prepare(DType products) {
-  // What is turned as pairs lies side by side.
-  const auto pair = [](Linear& part, int64_t heads) {
-    part.weight = ByPairs(part.weight, heads);
-    if (part.with_bias) part.bias = ByPairs(part.bias, heads);
+  if (!options_.joined) JoinParts(qkv_, {&query_, &key_, &value_});
+  const auto pair = [this](at::Tensor& outputs) {
+    outputs = at::cat({Paired(outputs.narrow(0, 0, keys()), options_.heads),
+                       Paired(outputs.narrow(0, keys(), options_.key_width()), options_.key_heads),
+                       outputs.narrow(0, values(), options_.key_width())});
   };
-  pair(query_, options_.heads);
-  pair(key_, options_.key_heads);
-  JoinParts(qkv_, {&query_, &key_, &value_});
-  if (options_.head_norms) {
-    for (LayerNorm* norm : {&query_norm_, &key_norm_}) norm->weight = ByPairs(norm->weight, 1);
+  pair(qkv_.weight);
+  if (qkv_.with_bias) pair(qkv_.bias);
+  if (options_.head_norms != HeadNorms::kNone) {
+    for (LayerNorm* norm : {&query_norm_, &key_norm_}) {
+      norm->weight = Paired(norm->weight, norm->width / options_.dim_head);
+    }
   }
   qkv_.Pack(products);
   blocks_ = BlockAttention(SizesOf(options_, kind_, products));
@@ -99,7 +123,11 @@ double Attention::Flops(int64_t length) const {
 
 void Attention::Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const {
   qkv_.Set(qkv, rows, count);
-  if (!options_.head_norms) return;
+  if (options_.head_norms == HeadNorms::kNone) return;
+  if (options_.head_norms == HeadNorms::kAll) {
+    query_norm_.Set(qkv, qkv, count);
+    return key_norm_.Set(qkv.Columns(keys()), qkv.Columns(keys()), count);
+  }
   for (int64_t head = 0; head < TurnedHeads(); ++head) {
     const LayerNorm& norm = head < options_.heads ? query_norm_ : key_norm_;
     const RowBlock own = qkv.Columns(head * options_.dim_head);
@@ -109,25 +137,29 @@ void Attention::Project(const RowBlock& rows, int64_t count, const RowBlock& qkv
 
 void Attention::Turn(const RowBlock& qkv, int64_t place, int64_t count,
                      const Context& context) const {
+  if (!kind_.turned) return;
   RotateRows(qkv, count, TurnedHeads(), options_.dim_head,
              BlockOf(context.rotations[kind_.rotary], place));
 }
 
 at::Tensor Attention::NormHeads(const at::Tensor& rows, const LayerNorm& norm) const {
+  if (options_.head_norms == HeadNorms::kAll) return norm(rows);
   return norm(rows.unflatten(1, {-1, options_.dim_head})).flatten(1);
 }
 
 at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) const {
   const at::Tensor qkv = qkv_(rows);
   at::Tensor turned = qkv.narrow(1, 0, values());
-  if (options_.head_norms) {
+  if (options_.head_norms != HeadNorms::kNone) {
     turned = at::cat({NormHeads(qkv.narrow(1, 0, keys()), query_norm_),
                       NormHeads(qkv.narrow(1, keys(), options_.key_width()), key_norm_)},
                      1);
-  } else {
+  } else if (kind_.turned) {
     turned = turned.contiguous();
   }
-  Rotate(turned, context.layout, TurnedHeads(), context.rotations[kind_.rotary]);
+  if (kind_.turned) {
+    Rotate(turned, context.layout, TurnedHeads(), context.rotations[kind_.rotary]);
+  }
   const at::Tensor queries = turned.narrow(1, 0, keys());
   const at::Tensor new_keys = turned.narrow(1, keys(), options_.key_width());
   const at::Tensor new_values = qkv.narrow(1, values(), options_.key_width());

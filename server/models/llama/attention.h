@@ -41,6 +41,8 @@ class Attention {
   // Returns how many heads are turned: those of queries, and beside them those of keys.
   int64_t TurnedHeads() const { return options_.heads + options_.key_heads; }
   void Prepare(DType products);
+  // Has the halves of each head that is turned lie side by side, as pairs.
+  at::Tensor Paired(const at::Tensor& outputs, int64_t heads) const;
   at::Tensor NormHeads(const at::Tensor& rows, const LayerNorm& norm) const;
   at::Tensor AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const Context& context) const;
@@ -54,7 +56,7 @@ class Attention {
   LayerKind kind_;
   Linear query_, key_, value_;  // without weights once they are joined
   Linear qkv_, out_;
-  LayerNorm query_norm_, key_norm_;  // of each head
+  LayerNorm query_norm_, key_norm_;  // of each head, or all
   BlockAttention blocks_;
 };
 

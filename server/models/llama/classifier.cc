@@ -1,5 +1,7 @@
 #include <iterator>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +28,18 @@ void ReadPooling(Params& params, Head& head) {
   head.layers_of_rows = pooling == "late" ? 1 : 0;
 }
 
+// Returns the token that is not scored; nullopt: all are.
+std::optional<int64_t> PadTokenOf(Family family, Params& params) {
+  constexpr const char* kKey = "pad_token_id";
+  const std::map<Family, int64_t> usual = {{Family::kGemma, 0},  {Family::kGemma2, 0},
+                                           {Family::kGemma3, 0}, {Family::kPhi3, 32000},
+                                           {Family::kOlmo2, 1},  {Family::kSmolLm3, 128004}};
+  const auto found = usual.find(family);
+  const int64_t token = params.NotNegative(kKey, found == usual.end() ? 0 : found->second);
+  const bool there = params.Has(kKey) || (found != usual.end() && !params.IsNone(kKey));
+  return there ? std::optional(token) : std::nullopt;
+}
+
 Head ClassifierHead(Family family, int64_t dim, Params& params) {
   Head head{.output = kLogits,
             .encoder = "model",
@@ -41,8 +55,7 @@ Head ClassifierHead(Family family, int64_t dim, Params& params) {
   } else {
     head.pooling = Pooling::kLast;
     head.hidden_too = true;
-    const bool usual = IsGemma(family) && !params.IsNone("pad_token_id");
-    if (usual || params.Has("pad_token_id")) head.pad_token = params.NotNegative("pad_token_id", 0);
+    head.pad_token = PadTokenOf(family, params);
   }
   head.layers.push_back(std::move(scores));
   return head;
@@ -65,7 +78,12 @@ AnswerTokens AnswersParam(Family family, Params& params) {
   if (params.Has("false_token_id")) {
     answers.no = TokenIdParam(params, "false_token_id", answers.vocabulary);
   }
-  if (params.Flag("tie_word_embeddings", IsGemma(family))) answers.tied = "embed_tokens.weight";
+  const bool usually_tied = IsGemma(family) || family == Family::kSmolLm3;
+  if (params.Flag("tie_word_embeddings", usually_tied)) answers.tied = "embed_tokens.weight";
+  if (family == Family::kGranite) {
+    constexpr double kLargestScaling = 1e9;
+    answers.divisor = params.Number("logits_scaling", 1, 1 / kLargestScaling, kLargestScaling);
+  }
   constexpr const char* kCap = "final_logit_softcapping";
   if (family == Family::kGemma2 || family == Family::kGemma3) {
     answers.cap = CapParam(params, kCap, family == Family::kGemma2 ? kUsualLogitCap : 0);

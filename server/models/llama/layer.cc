@@ -20,13 +20,23 @@ Layer::Layer(const Options& options, const LayerKind& kind)
 
 void Layer::Declare(const Scope& layer) {
   attention_.Declare(layer / "self_attn");
-  attention_norm_.Declare(layer / "input_layernorm");
   const Scope mlp = layer / "mlp";
-  feed_forward_.DeclareGated(mlp / "gate_proj", mlp / "up_proj", mlp / "down_proj");
-  if (!options_.norms_behind) return inner_norm_.Declare(layer / "post_attention_layernorm");
-  attended_norm_.Declare(layer / "post_attention_layernorm");
-  inner_norm_.Declare(layer / "pre_feedforward_layernorm");
-  outer_norm_.Declare(layer / "post_feedforward_layernorm");
+  feed_forward_.w2.factor = options_.added_factor;
+  if (options_.joined) {
+    feed_forward_.Declare(mlp, "gate_up_proj", "down_proj");
+  } else {
+    feed_forward_.DeclareGated(mlp / "gate_proj", mlp / "up_proj", mlp / "down_proj");
+  }
+  const char* inner =
+      options_.norms_behind ? "pre_feedforward_layernorm" : "post_attention_layernorm";
+  if (options_.norms_before) {
+    attention_norm_.Declare(layer / "input_layernorm");
+    inner_norm_.Declare(layer / inner);
+  }
+  if (options_.norms_behind) {
+    attended_norm_.Declare(layer / "post_attention_layernorm");
+    outer_norm_.Declare(layer / "post_feedforward_layernorm");
+  }
 }
 
 double Layer::Flops(int64_t length) const {
@@ -39,11 +49,12 @@ void Layer::Apply(at::Tensor& rows, const Context& context) const {
 }
 
 void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
-  const at::Tensor attended = attention_.Attended(attention_norm_(rows), context);
+  const at::Tensor attended =
+      attention_.Attended(NormedRows{rows, Before(attention_norm_)}.Normed(), context);
   if (options_.norms_behind) {
     rows.add_(attended_norm_(attention_.out()(attended)));
     return AddByRows(rows, rows, [this](const at::Tensor& some) {
-      return outer_norm_(feed_forward_(inner_norm_(some)));
+      return outer_norm_(feed_forward_(NormedRows{some, Before(inner_norm_)}.Normed()));
     });
   }
   attention_.out().AddProduct(rows, attended);
@@ -63,8 +74,8 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
       .scratch_elements = FinishElements(),
       .project =
           [&](int64_t row, int64_t count, const RowBlock& qkv, float* scratch) {
-            attention_.Project(NormedRows{rows, &attention_norm_}.Block(row, count, scratch), count,
-                               qkv);
+            const NormedRows normed{rows, Before(attention_norm_)};
+            attention_.Project(normed.Block(row, count, scratch), count, qkv);
           },
       .turn = [&](const RowBlock& qkv, int64_t place,
                   int64_t count) { attention_.Turn(qkv, place, count, context); },
@@ -107,7 +118,7 @@ void Layer::FinishBehindNorms(const RowBlock& rows, const RowBlock& attended, in
   attention_.out().Set(added, attended, count);
   add(attended_norm_);
   std::fill_n(added.data, count * options_.dim, 0.0F);
-  feed_forward_.Add(added, rows, count, &inner_norm_, scratch);
+  feed_forward_.Add(added, rows, count, Before(inner_norm_), scratch);
   add(outer_norm_);
 }
 

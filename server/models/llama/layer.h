@@ -12,7 +12,7 @@
 namespace linserve::llama {
 
 // Is a layer of any of these models: x += attention(norm(x)), then x += feed-forward(norm(x)), or
-// with norms behind them x += norm(attention(norm(x))) and so on.
+// with norms behind them x += norm(attention(norm(x))) and so on, or with those alone.
 class Layer {
  public:
   Layer(const Options& options, const LayerKind& kind);
@@ -24,6 +24,10 @@ class Layer {
   void Apply(at::Tensor& rows, const Context& context) const;
 
  private:
+  // Returns the norm before attention or feed-forward; nullptr where there is none.
+  const LayerNorm* Before(const LayerNorm& norm) const {
+    return options_.norms_before ? &norm : nullptr;
+  }
   bool packed() const { return attention_.packed() && feed_forward_.packed(); }
   void ApplyToTensors(at::Tensor& rows, const Context& context) const;
   void ApplyByBlocks(at::Tensor& rows, const Context& context) const;

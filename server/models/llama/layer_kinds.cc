@@ -58,6 +58,36 @@ std::vector<bool> GemmaSliding(Family family, Params& params, size_t depth) {
   return sliding;
 }
 
+// Returns which layers of SmolLM3 have positions.
+std::vector<bool> SmolTurned(Params& params, size_t depth) {
+  constexpr int64_t kUsualInterval = 4;
+  const auto interval =
+      static_cast<size_t>(params.Positive("no_rope_layer_interval", kUsualInterval));
+  const auto given = params.NotNegativeList("no_rope_layers");
+  if (given && given->size() < depth) {
+    params.Fail("no_rope_layers", "at least num_hidden_layers = " + std::to_string(depth));
+  }
+  std::vector<bool> turned;
+  for (size_t i = 0; i < depth; ++i) {
+    turned.push_back(given ? (*given)[i] != 0 : (i + 1) % interval != 0);
+  }
+  return turned;
+}
+
+// Of SmolLM3 those without positions may have windows.
+std::vector<bool> SmolSliding(Params& params, size_t depth) {
+  const bool uses = params.Flag("use_sliding_window", false) && params.Has(kWindow);
+  params.Ignore(kWindow);
+  std::vector<bool> sliding = SmolTurned(params, depth);
+  for (size_t i = 0; i < depth; ++i) sliding[i] = uses && !sliding[i];
+  if (const auto by_type = SlidingByType(params, depth)) sliding = *by_type;
+  if (!params.Has(kWindow) && std::find(sliding.begin(), sliding.end(), true) != sliding.end()) {
+    params.Fail("layer_types",
+                std::string("none of them ") + kSliding + ", as there is no " + kWindow);
+  }
+  return sliding;
+}
+
 std::vector<bool> SlidingOf(Family family, Params& params, size_t depth) {
   switch (family) {
     case Family::kQwen2:
@@ -70,9 +100,19 @@ std::vector<bool> SlidingOf(Family family, Params& params, size_t depth) {
       params.RequireNone("layer_types", "all layers have sliding_window");
       params.Ignore(kWindow);
       return std::vector<bool>(depth, !params.IsNone(kWindow));
+    case Family::kMinistral:
+      params.Ignore(kWindow);
+      return SlidingByType(params, depth).value_or(std::vector<bool>(depth, true));
+    case Family::kPhi3:
+      params.Ignore(kWindow);
+      return std::vector<bool>(depth, params.Has(kWindow));
+    case Family::kSmolLm3:
+      return SmolSliding(params, depth);
     case Family::kLlama:
     case Family::kGemma:
     case Family::kEuroBert:
+    case Family::kGranite:
+    case Family::kOlmo2:
       break;
   }
   return std::vector<bool>(depth, false);
@@ -115,11 +155,14 @@ bool IsCausal(Family family, Params& params) {
 void SetLayerKinds(Family family, Params& params, Options& options) {
   const bool causal = IsCausal(family, params);
   const std::vector<bool> sliding = SlidingOf(family, params, options.layers.size());
+  std::vector<bool> turned(sliding.size(), true);
+  if (family == Family::kSmolLm3) turned = SmolTurned(params, sliding.size());
   for (size_t i = 0; i < sliding.size(); ++i) {
     LayerKind& kind = options.layers[i];
     kind = sliding[i] ? SlidingKind(family, params, causal)
                       : LayerKind{.before = -1, .after = causal ? 0 : -1};
     kind.rotary = family == Family::kGemma3 && sliding[i] ? 1 : 0;
+    kind.turned = turned[i];
   }
 }
 

@@ -33,8 +33,11 @@ class LlamaNetwork : public Network {
     norm_.Declare(scope / "norm");
     scope.AfterLoading([this](DType) {
       for (const RotaryFrequencies& rotary : options_.rotary) {
-        frequencies_.push_back(
-            FrequenciesOf(rotary, options_.dim_head).to(words_.options().device()));
+        // What is not turned has a frequency of 0.
+        const int64_t turned = options_.turned();
+        const at::Tensor all = at::constant_pad_nd(FrequenciesOf(rotary, turned),
+                                                   {0, (options_.dim_head - turned) / 2});
+        frequencies_.push_back(all.to(words_.options().device()));
       }
     });
   }
@@ -102,9 +105,12 @@ Context LlamaNetwork::ContextOf(const TensorBatch& batch) const {
   const at::TensorOptions floats = words_.options().dtype(at::kFloat);
   context.key_scores = BlockAttention::ScoresOfKeys(context.mask);
   for (size_t i = 0; i < frequencies_.size(); ++i) {
-    context.rotations.push_back(
-        Sinusoid(at::arange(context.layout.most_rows(), floats), frequencies_[i])
-            .mul_(options_.rotary[i].amplitude));
+    const at::Tensor table =
+        Sinusoid(at::arange(context.layout.most_rows(), floats), frequencies_[i]);
+    table.unflatten(1, {2, -1})
+        .narrow(2, 0, options_.turned() / 2)
+        .mul_(options_.rotary[i].amplitude);
+    context.rotations.push_back(table);
   }
   return context;
 }
@@ -115,6 +121,7 @@ std::unique_ptr<Pass> LlamaNetwork::Begin(TensorBatch batch) const {
     // The package rounds the root to the type of the rows.
     rows.mul_(at::scalar_tensor(std::sqrt(static_cast<double>(options_.dim)), rows.options()));
   }
+  if (options_.words_factor != 1) rows.mul_(options_.words_factor);
   return std::make_unique<ModelPass>(*this, std::move(rows), ContextOf(batch));
 }
 

@@ -9,10 +9,9 @@
 namespace linserve::llama {
 
 // Makes a model of a family as the PyPI package `transformers` 5.24.0 has it: LlamaModel (Touvron
-// et al. 2023), MistralModel, Qwen2Model, Qwen3Model, Gemma3TextModel or EuroBertModel, with the
-// arguments of its configuration (config.json of a Hugging Face folder). It takes x [n] (input_ids)
-// and attention_mask [n] (optional, true = a visible key), and gives last_hidden_state [n,
-// hidden_size].
+// et al. 2023) or one of its kin, which Family names, with the arguments of its configuration
+// (config.json of a Hugging Face folder). It takes x [n] (input_ids) and attention_mask [n]
+// (optional, true = a visible key), and gives last_hidden_state [n, hidden_size].
 std::unique_ptr<Network> MakeModel(Family family, Params& params);
 
 // Makes its …ForSequenceClassification, whose first output is logits [classes]. Besides, it takes

@@ -15,9 +15,9 @@ namespace {
 
 // A configuration may be given with what only training or generation reads.
 constexpr std::array kOfTraining = {
-    "attention_dropout",   "initializer_range",      "pretraining_tp", "bos_token_id",
-    "eos_token_id",        "mask_token_id",          "pad_token_id",   "use_cache",
-    "tie_word_embeddings", "final_logit_softcapping"};
+    "attention_dropout", "resid_pdrop",  "embd_pdrop",          "initializer_range",
+    "pretraining_tp",    "bos_token_id", "eos_token_id",        "mask_token_id",
+    "pad_token_id",      "use_cache",    "tie_word_embeddings", "final_logit_softcapping"};
 
 // Holds what a family's configuration is where it is silent.
 struct Usual {
@@ -26,6 +26,7 @@ struct Usual {
   int64_t dim_head;   // 0: what is the heads' share of the width
   int64_t longest;
   double eps = 1e-6;
+  double theta = 10000;  // of rotary positions
 };
 
 constexpr Usual UsualOf(Family family) {
@@ -44,7 +45,16 @@ constexpr Usual UsualOf(Family family) {
       return {262208, 2304, 9216, 26, 8, 4, 256, 131072};
     case Family::kEuroBert:
       return {128256, 768, 3072, 12, 12, 0, 0, 8192, 1e-5};
+    case Family::kPhi3:
+      return {32064, 3072, 8192, 32, 32, 0, 0, 4096, 1e-5};
+    case Family::kSmolLm3:
+      return {128256, 2048, 11008, 36, 16, 4, 0, 32768, 1e-6, 2e6};
+    case Family::kOlmo2:
+      return {50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5};
+    case Family::kMinistral:
+      return {32000, 4096, 14336, 32, 32, 8, 0, 131072};
     case Family::kLlama:
+    case Family::kGranite:
       break;
   }
   return {32000, 4096, 11008, 32, 32, 0, 0, 2048};
@@ -121,6 +131,52 @@ void ReadGemma(Family family, Params& params, Options& options) {
   }
 }
 
+// Reads what Granite multiplies by.
+void ReadFactors(Params& params, Options& options) {
+  options.words_factor = params.Number("embedding_multiplier", 1, 0, kLargestScalar);
+  options.added_factor = params.Number("residual_multiplier", 1, 0, kLargestScalar);
+  options.scale = params.Number("attention_multiplier", 1, 1 / kLargestScalar, kLargestScalar);
+  params.Ignore("logits_scaling");  // where there are none
+}
+
+void ReadRotary(Family family, Params& params, Options& options) {
+  const Usual of_family = UsualOf(family);
+  const RotaryUsual usual{.theta = of_family.theta,
+                          .longest = params.Positive("max_position_embeddings", of_family.longest),
+                          .of_phi3 = family == Family::kPhi3};
+  options.rotary = family == Family::kGemma3
+                       ? GemmaRotary(params, usual)
+                       : std::vector<RotaryFrequencies>{RotaryParams(params, usual)};
+  const int64_t turned = options.turned();
+  if (turned < 2 || turned % 2 != 0) {
+    params.Fail("partial_rotary_factor",
+                "a share of head_dim = " + std::to_string(options.dim_head) +
+                    " that is even: its halves are turned");
+  }
+  for (const RotaryFrequencies& rotary : options.rotary) {
+    if (rotary.scaling != RotaryFrequencies::Scaling::kLong) continue;
+    if (std::ssize(rotary.factors) != turned / 2) {
+      params.Fail("rope_parameters",
+                  "as many of short_factor as pairs are turned, " + std::to_string(turned / 2));
+    }
+    options.longest = std::min(options.longest, static_cast<int64_t>(rotary.trained));
+  }
+}
+
+void ReadBiases(Family family, Params& params, Options& options) {
+  options.query_bias = family == Family::kQwen2;
+  const bool never = family == Family::kQwen2 || family == Family::kMistral ||
+                     family == Family::kMinistral || family == Family::kPhi3;
+  if (!never) {
+    options.query_bias = params.Flag("attention_bias", false);
+    options.out_bias = options.query_bias;
+  }
+  if (family == Family::kLlama || family == Family::kEuroBert || family == Family::kGranite ||
+      family == Family::kSmolLm3) {
+    options.inner_bias = params.Flag("mlp_bias", false);
+  }
+}
+
 }  // namespace
 
 int64_t VocabularyOf(Family family, Params& params) {
@@ -131,6 +187,10 @@ double CapParam(Params& params, const char* key, double fallback) {
   const double cap = params.Number(key, 1, 1 / kLargestScalar, kLargestScalar);
   if (params.Has(key)) return cap;
   return params.IsNone(key) ? 0 : fallback;
+}
+
+int64_t Options::turned() const {
+  return static_cast<int64_t>(static_cast<double>(dim_head) * rotary[0].share);
 }
 
 bool Options::causal() const {
@@ -145,26 +205,24 @@ bool Options::has_windows() const {
 
 Options Options::From(Family family, Params& params) {
   Options options = Common(family, params);
-  const RotaryUsual usual{.longest =
-                              params.Positive("max_position_embeddings", UsualOf(family).longest)};
   options.scale = 1 / std::sqrt(static_cast<double>(options.dim_head));
   if (IsGemma(family)) {
     ReadGemma(family, params, options);
   } else {
     options.activation = ActivationParam(params, "hidden_act", "silu");
   }
-  options.rotary = family == Family::kGemma3
-                       ? GemmaRotary(params, usual)
-                       : std::vector<RotaryFrequencies>{RotaryParams(params, usual)};
-  options.head_norms = family == Family::kQwen3 || family == Family::kGemma3;
-  options.query_bias = family == Family::kQwen2;
-  if (family != Family::kQwen2 && family != Family::kMistral) {
-    options.query_bias = params.Flag("attention_bias", false);
-    options.out_bias = options.query_bias;
+  if (family == Family::kGranite) ReadFactors(params, options);
+  ReadRotary(family, params, options);
+  if (family == Family::kQwen3 || family == Family::kGemma3) {
+    options.head_norms = HeadNorms::kEach;
   }
-  if (family == Family::kLlama || family == Family::kEuroBert) {
-    options.inner_bias = params.Flag("mlp_bias", false);
+  if (family == Family::kOlmo2) {
+    options.head_norms = HeadNorms::kAll;
+    options.norms_before = false;
+    options.norms_behind = true;
   }
+  options.joined = family == Family::kPhi3;
+  ReadBiases(family, params, options);
   SetLayerKinds(family, params, options);
   for (const char* key : kOfTraining) params.Ignore(key);
   return options;

@@ -19,6 +19,11 @@ enum class Family : uint8_t {
   kGemma2,
   kGemma3,
   kEuroBert,
+  kPhi3,
+  kGranite,
+  kSmolLm3,
+  kOlmo2,
+  kMinistral,
 };
 
 // Says whether it is one of Gemma's.
@@ -31,6 +36,14 @@ struct LayerKind {
   int64_t before = -1;  // rows before its own that a query sees; -1: all
   int64_t after = 0;    // and behind it
   size_t rotary = 0;    // place in Options::rotary
+  bool turned = true;   // by positions
+};
+
+// Says which norms queries and keys have.
+enum class HeadNorms : uint8_t {
+  kNone,
+  kEach,  // of each head
+  kAll,   // of all heads together
 };
 
 // Holds what a configuration of any of these models says, in the terms of Llama.
@@ -44,13 +57,17 @@ struct Options {
   int64_t longest = 0;  // sequence
   double eps = 1e-6;    // of the norms
   Activation activation = Activation::kSilu;
-  bool query_bias = false;      // of queries, keys and values
-  bool out_bias = false;        // of what attention adds
-  bool inner_bias = false;      // of the feed-forward
-  bool head_norms = false;      // of queries and keys
-  bool norms_behind = false;    // attention and feed-forward have norms behind them, too
+  bool query_bias = false;  // of queries, keys and values
+  bool out_bias = false;    // of what attention adds
+  bool inner_bias = false;  // of the feed-forward
+  bool joined = false;      // files have queries, keys and values in one, and so gate and inner
+  HeadNorms head_norms = HeadNorms::kNone;
+  bool norms_before = true;     // attention and feed-forward have norms before them
+  bool norms_behind = false;    // and behind them
   bool norms_from_one = false;  // norms' weights lack one
   bool scales_words = false;    // rows of tokens are multiplied by the root of `dim`
+  double words_factor = 1;      // they are multiplied by it
+  double added_factor = 1;      // what attention and feed-forward add is multiplied by it
   double scale = 0;             // of scores
   double score_cap = 0;         // scores s are cap · tanh(s / cap); 0: as they are
   std::vector<RotaryFrequencies> rotary{};
@@ -58,6 +75,8 @@ struct Options {
 
   int64_t query_width() const { return heads * dim_head; }
   int64_t key_width() const { return key_heads * dim_head; }
+  // Returns how many features of each head are turned, the first ones.
+  int64_t turned() const;
   // Says whether each row depends on earlier rows alone.
   bool causal() const;
   bool has_windows() const;

@@ -53,6 +53,11 @@ void Linear::DeclarePart(const Scope& scope) {
 
 void Linear::Pack(DType products) {
   if (packed) return;  // declared twice: shared by two modules
+  if (factor != 1) {
+    weight = weight * factor;
+    if (with_bias) bias = bias * factor;
+    factor = 1;
+  }
   packed = PackedWeight(weight, products);
   if (!packed) return;
   weight.reset();

@@ -51,6 +51,7 @@ struct Linear {
   int64_t inputs;
   int64_t outputs;
   bool with_bias;
+  double factor = 1;  // of weight and bias, until they are loaded
   at::Tensor weight;  // [outputs, inputs]; undefined once it is packed
   at::Tensor bias;    // [outputs]
   PackedWeight packed;

@@ -23,6 +23,7 @@ struct AnswerTokens {
   int64_t yes = 0;
   std::optional<int64_t> no{};
   int64_t vocabulary = 0;
+  double divisor = 1;  // of logits
   double cap = 0;      // logits x are cap · tanh(x / cap); 0: as they are
   std::string tied{};  // the encoder's tensor that the head's weights are; empty: they are its own
 };

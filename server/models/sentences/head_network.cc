@@ -93,6 +93,7 @@ void HeadNetwork::Layer::DeclareAnswers(const Scope& scope, const Scope& body) {
       linear.weight =
           kind.answers->cap > 0 ? at::cat({linear.weight, no.to(at::kFloat)}) : linear.weight - no;
     }
+    linear.weight = linear.weight / kind.answers->divisor;
     own_head_.reset();
   });
 }

@@ -125,6 +125,42 @@ case("mistral-blind", "MistralModel", dict(SMALL, sliding_window=3), mask=7, bli
 case("qwen3-blind", "Qwen3Model", dict(QWEN3, is_causal=False, use_sliding_window=True, sliding_window=2,
                                        max_window_layers=1), mask=9, blind=True)
 case("gemma3-blind", "Gemma3TextModel", dict(GEMMA, sliding_window=5), mask=9, blind=True)
+PHI3 = dict(SMALL, pad_token_id=0)
+SHORT = [1.0, 1.1, 1.3, 1.7]
+case("phi3-base", "Phi3Model", PHI3)
+case("phi3-ragged", "Phi3Model", dict(PHI3, num_key_value_heads=None, rope_theta=300.0, sliding_window=7), RAGGED)
+case("phi3-mask", "Phi3Model", dict(PHI3, num_key_value_heads=1, hidden_act="gelu"), mask=5)
+case("phi3-share", "Phi3Model", dict(PHI3, hidden_size=40, partial_rotary_factor=0.8), RAGGED)
+case("phi3-long-positions", "Phi3Model",
+     dict(PHI3, hidden_size=40, partial_rotary_factor=0.8, original_max_position_embeddings=48, max_position_embeddings=480,
+          rope_scaling={"type": "longrope", "short_factor": SHORT, "long_factor": [9.0, 9.0, 9.0, 9.0]}), RAGGED)
+case("phi3-long", "Phi3Model", dict(PHI3, max_position_embeddings=300), LONG)
+case("llama-long-positions", "LlamaModel",
+     dict(SMALL, head_dim=8, rope_parameters={
+         "rope_type": "longrope", "short_factor": SHORT, "long_factor": SHORT[::-1], "factor": 3.0,
+         "original_max_position_embeddings": 50, "rope_theta": 700.0, "attention_factor": 1.2}), RAGGED)
+GRANITE = dict(SMALL, embedding_multiplier=3.5, residual_multiplier=0.4, attention_multiplier=0.25, logits_scaling=6.0)
+case("granite-base", "GraniteModel", GRANITE)
+case("granite-ragged", "GraniteModel", dict(GRANITE, num_key_value_heads=None, rope_theta=100.0), RAGGED)
+case("granite-mask", "GraniteModel", dict(GRANITE, attention_bias=True, mlp_bias=True), mask=5)
+case("granite-unsaid", "GraniteModel", SMALL, [20, 7])
+SMOL = dict(SMALL, num_hidden_layers=4, pad_token_id=0)
+case("smollm3-base", "SmolLM3Model", SMOL)
+case("smollm3-ragged", "SmolLM3Model", dict(SMOL, num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True,
+                                            sliding_window=6), RAGGED)
+case("smollm3-mask", "SmolLM3Model", dict(SMOL, num_hidden_layers=2, no_rope_layers=[0, 1], attention_bias=True,
+                                          mlp_bias=True), mask=5)
+case("smollm3-types", "SmolLM3Model", dict(SMOL, num_hidden_layers=2, no_rope_layers=[1, 1, 0], sliding_window=5,
+                                           layer_types=["sliding_attention", "full_attention"]), RAGGED)
+case("olmo2-base", "Olmo2Model", SMALL)
+case("olmo2-ragged", "Olmo2Model", dict(SMALL, num_key_value_heads=1, rope_theta=500000.0), RAGGED)
+case("olmo2-mask", "Olmo2Model", dict(SMALL, num_key_value_heads=None, attention_bias=True, rms_norm_eps=1e-3), mask=5)
+case("olmo2-long", "Olmo2Model", dict(SMALL, max_position_embeddings=300), LONG)
+MINISTRAL = dict(SMALL, head_dim=8, sliding_window=6)
+case("ministral-base", "MinistralModel", MINISTRAL)
+case("ministral-types", "MinistralModel", dict(MINISTRAL, layer_types=["full_attention", "sliding_attention"],
+                                               rope_theta=400.0), RAGGED)
+case("ministral-mask", "MinistralModel", dict(MINISTRAL, num_key_value_heads=1), mask=5)
 EURO = dict(SMALL, pad_token_id=0)
 case("eurobert-base", "EuroBertModel", dict(EURO, num_key_value_heads=None, rope_theta=250000))
 case("eurobert-ragged", "EuroBertModel", dict(EURO, num_key_value_heads=1), RAGGED)
@@ -136,6 +172,8 @@ case("eurobert-long", "EuroBertModel", dict(EURO, max_position_embeddings=300), 
 for short, architecture, params in (("qwen3", "Qwen3", QWEN3), ("qwen2", "Qwen2", SMALL), ("llama", "Llama", SMALL),
                                     ("mistral", "Mistral", dict(SMALL, sliding_window=8)),
                                     ("gemma", "Gemma", GEMMA1), ("gemma2", "Gemma2", GEMMA2),
+                                    ("phi3", "Phi3", PHI3), ("smollm3", "SmolLM3", SMOL), ("olmo2", "Olmo2", SMALL),
+                                    ("ministral", "Ministral", MINISTRAL),
                                     ("gemma3", "Gemma3Text", dict(GEMMA, use_bidirectional_attention=False))):
     kind = architecture + "ForSequenceClassification"
     case(short + "-reranker", kind, dict(params, num_labels=1, pad_token_id=0), RAGGED, pads=True)
@@ -145,6 +183,8 @@ case("llama-classifier", "LlamaForSequenceClassification", dict(SMALL, id2label=
 case("gemma-answering", "GemmaForCausalLM", GEMMA1, RAGGED, answers=(7, 30))
 case("gemma2-answering", "Gemma2ForCausalLM", dict(GEMMA2, final_logit_softcapping=1.5), RAGGED, answers=(7, 30))
 case("gemma2-one-answer", "Gemma2ForCausalLM", GEMMA2, RAGGED, answers=(5,))
+case("granite-answering", "GraniteForCausalLM", GRANITE, RAGGED, answers=(7, 30))
+case("olmo2-answering", "Olmo2ForCausalLM", SMALL, RAGGED, answers=(7, 30))
 classifier = "EuroBertForSequenceClassification"
 case("eurobert-reranker", classifier, dict(EURO, num_labels=1), RAGGED)
 case("eurobert-classifier-mean", classifier, dict(EURO, num_labels=7, classifier_pooling="mean"), mask=24)

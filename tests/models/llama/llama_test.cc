@@ -45,6 +45,8 @@ std::vector<LlamaKind> LlamaKinds() {
                       {"sliding_window", 8},
                       {"query_pre_attn_scalar", 150},
                       {"sliding_window_pattern", 2}};
+  const json smol = {
+      {"no_rope_layer_interval", 2}, {"use_sliding_window", true}, {"sliding_window", 5}};
   return {{"transformers.LlamaModel", {{"num_key_value_heads", 4}, {"mlp_bias", true}}},
           {"transformers.MistralModel", {{"sliding_window", 6}}},
           {"transformers.Qwen2Model", {{"num_key_value_heads", 1}}},
@@ -57,6 +59,11 @@ std::vector<LlamaKind> LlamaKinds() {
           {kGemma2, {{"is_causal", false}, {"sliding_window", 4}}},
           {kGemma3, gemma},
           {kGemma3, {{"sliding_window", 8}, {"sliding_window_pattern", 2}}},
+          {"transformers.Phi3Model", {{"partial_rotary_factor", 0.75}, {"sliding_window", 7}}},
+          {"transformers.GraniteModel", {{"residual_multiplier", 0.5}, {"mlp_bias", true}}},
+          {"transformers.SmolLM3Model", smol},
+          {"transformers.Olmo2Model"},
+          {"transformers.MinistralModel", {{"sliding_window", 6}}},
           {kEuroBert}};
 }
 
@@ -246,6 +253,17 @@ TEST_F(LlamaTest, TakesLengthsThatDynamicPositionsDoNotDependOn) {
               HasSubstr("\"max_seq_length\" is 50, expected at most max_position_embeddings = 42"));
 }
 
+TEST_F(LlamaTest, TakesLengthsThatLongPositionsDoNotDependOn) {
+  const json rope = {{"rope_type", "longrope"},
+                     {"short_factor", std::vector<double>(8, 1.5)},
+                     {"original_max_position_embeddings", 30}};
+  const auto model = Make("transformers.LlamaModel", LlamaParams({{"rope_parameters", rope}}));
+  EXPECT_EQ(model->info().signature.limits[0].longest, 30);
+  EXPECT_THAT(InitError("transformers.LlamaModel",
+                        LlamaParams({{"rope_parameters", rope}, {"max_seq_length", 31}})),
+              HasSubstr("expected at most original_max_position_embeddings = 30"));
+}
+
 TEST_F(LlamaTest, RefusesWhatIsNotComputedByName) {
   const auto error = [](const char* architecture, const json& changed) {
     return InitError(architecture, LlamaParams(changed));
@@ -275,8 +293,17 @@ TEST_F(LlamaTest, RefusesWhatIsNotComputedByName) {
   EXPECT_THAT(error(kGemma3, {{"rope_parameters", {{"rope_type", "linear"}}}}),
               HasSubstr("for each type of layers"));
   EXPECT_THAT(error(kGemma3, {{"query_pre_attn_scalar", 0}}), HasSubstr("query_pre_attn_scalar"));
-  EXPECT_THAT(rope({{"rope_type", "longrope"}}),
-              HasSubstr("expected one of default, linear, dynamic, llama3, yarn"));
+  EXPECT_THAT(rope({{"rope_type", "proportional"}}),
+              HasSubstr("expected one of default, linear, dynamic, llama3, longrope, yarn"));
+  EXPECT_THAT(rope({{"rope_type", "longrope"}, {"short_factor", {1, 2}}}),
+              HasSubstr("as many of short_factor as pairs are turned, 8"));
+  EXPECT_THAT(error("transformers.Phi3Model", {{"partial_rotary_factor", 0.2}}),
+              HasSubstr("its halves are turned"));
+  EXPECT_THAT(error("transformers.SmolLM3Model", {{"no_rope_layers", {1}}}),
+              HasSubstr("at least num_hidden_layers = 2"));
+  EXPECT_THAT(error("transformers.SmolLM3Model",
+                    {{"layer_types", {"full_attention", "sliding_attention"}}}),
+              HasSubstr("as there is no sliding_window"));
   EXPECT_THAT(rope({{"rope_type", "linear"}}), HasSubstr("\"factor\""));
   EXPECT_THAT(rope({{"partial_rotary_factor", 0.5}}), HasSubstr("heads are turned as a whole"));
   EXPECT_THAT(rope({{"full_attention", {{"rope_theta", 5.0}}}}), HasSubstr("the same positions"));

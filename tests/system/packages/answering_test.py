@@ -31,8 +31,9 @@ ROLES = ("{%- set ns = namespace(system='" + INSTRUCTION + "', query='', documen
 # Each has: the model, the tied or untied head, the tokens of yes and no, and whether pairs are written in a chat template.
 FOLDERS = {"tied": ("Qwen3", True, 40, 41, True), "untied": ("Qwen3", False, 50, 7, True),
            "one-word": ("Qwen3", True, 9, None, True), "joined": ("Qwen3", True, 40, 41, False),
-           "gemma": ("Gemma", True, 40, 41, False), "gemma2": ("Gemma2", True, 40, 41, False)}
-OPTIONS = {"Gemma2": dict(query_pre_attn_scalar=8, attn_logit_softcapping=2.0, final_logit_softcapping=2.0)}
+           "granite": ("Granite", False, 40, 41, False), "gemma": ("Gemma", True, 40, 41, False), "gemma2": ("Gemma2", True, 40, 41, False)}
+OPTIONS = {"Granite": dict(logits_scaling=4.0, residual_multiplier=0.5, attention_multiplier=0.25),
+           "Gemma2": dict(query_pre_attn_scalar=8, attn_logit_softcapping=2.0, final_logit_softcapping=2.0)}
 
 
 def save_folder(folder, texts, kind, tied, yes, no, chats):

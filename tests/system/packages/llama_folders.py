@@ -112,6 +112,28 @@ def gemma2_model(vocabulary):
                                           **SIZES))
 
 
+def phi3_model(vocabulary):
+    scaling = {"rope_type": "longrope", "short_factor": [1.0, 1.2, 1.5], "long_factor": [4.0, 4.0, 4.0],
+               "original_max_position_embeddings": 128}
+    return tf.Phi3Model(tf.Phi3Config(vocab_size=vocabulary, max_position_embeddings=1024, partial_rotary_factor=0.75,
+                                      original_max_position_embeddings=128, rope_parameters=scaling, pad_token_id=0,
+                                      **SIZES))
+
+
+def granite_model(vocabulary):
+    return tf.GraniteModel(tf.GraniteConfig(vocab_size=vocabulary, max_position_embeddings=128, embedding_multiplier=4.0,
+                                            residual_multiplier=0.3, attention_multiplier=0.2, **SIZES))
+
+
+def smollm3_model(vocabulary):
+    return tf.SmolLM3ForCausalLM(tf.SmolLM3Config(vocab_size=vocabulary, max_position_embeddings=128, pad_token_id=0,
+                                                  no_rope_layers=[1, 0], **SIZES))
+
+
+def olmo2_model(vocabulary):
+    return tf.Olmo2Model(tf.Olmo2Config(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
+
+
 def gemma3_model(vocabulary):
     return tf.Gemma3TextModel(tf.Gemma3TextConfig(
         vocab_size=vocabulary, max_position_embeddings=128, head_dim=8, query_pre_attn_scalar=8, sliding_window=16,
@@ -131,6 +153,10 @@ FOLDERS = {
     "mistral": (llama2, mistral_model, "lasttoken", True, 128),
     "gemma": (gemma, gemma_model, "lasttoken", True, 128),
     "gemma2": (gemma, gemma2_model, "lasttoken", True, 128),
+    "phi3": (llama2, phi3_model, "lasttoken", True, 128),
+    "granite": (qwen, granite_model, "lasttoken", True, 128),
+    "smollm3": (llama3, smollm3_model, "mean", True, 128),
+    "olmo2": (qwen, olmo2_model, "lasttoken", True, 128),
     "embedding-gemma": (gemma, gemma3_model, "mean", True, 128, (96, LINEAR), (32, LINEAR)),
     "eurobert": (llama3, eurobert_model, "mean", True, 128),
 }

@@ -14,9 +14,11 @@ using Scaling = RotaryFrequencies::Scaling;
 
 constexpr double kLargestFactor = 1e6;
 constexpr double kLeastFactor = 1e-6;
+constexpr int64_t kTrainedOfPhi3 = 4096;  // where its configuration is silent
 
-std::string TypeOf(Params& rope) {
-  const std::vector<std::string> known = {"default", "linear", "dynamic", "llama3", "yarn"};
+std::string TypeOf(Params& rope, const RotaryUsual& usual) {
+  std::vector<std::string> known = {"default", "linear", "dynamic", "llama3", "longrope", "yarn"};
+  if (usual.of_phi3) known = {"default", "longrope"};
   const std::string older = rope.Choice("type", "default", known);
   return rope.Choice("rope_type", older, known);
 }
@@ -30,7 +32,7 @@ double FactorOf(Params& rope, const char* key) {
 double TrainedOf(Params& params, Params& rope, const RotaryUsual& usual) {
   constexpr const char* kKey = "original_max_position_embeddings";
   const int64_t own = rope.Positive(kKey, usual.longest);
-  return static_cast<double>(params.Positive(kKey, own));
+  return static_cast<double>(params.Positive(kKey, usual.of_phi3 ? kTrainedOfPhi3 : own));
 }
 
 void CheckOrder(Params& rope, const char* key, const RotaryFrequencies& rotary) {
@@ -72,16 +74,32 @@ void ReadYarn(Params& rope, double longest, RotaryFrequencies& rotary) {
   if (rotary.theta == 1) rope.Fail("rope_theta", "more than 1, as pairs are told apart by it");
 }
 
-void RefuseParts(Params& params) {
-  if (params.Number("partial_rotary_factor", 1, 0, 1) == 1) return;
-  params.Fail("partial_rotary_factor", "1: heads are turned as a whole");
+// Returns which share of a head is turned.
+double ShareOf(Params& params, const RotaryUsual& usual, double fallback) {
+  const double share = params.Number("partial_rotary_factor", fallback, 0, 1);
+  if (share != 1 && !usual.of_phi3) {
+    params.Fail("partial_rotary_factor", "1: heads are turned as a whole");
+  }
+  return share;
 }
 
-// Dynamic positions are the usual ones up to the length that the configuration names.
-void CheckLength(Params& params, int64_t longest) {
-  if (params.Positive(kTextsUpTo, 1) <= longest) return;
-  params.Fail(kTextsUpTo, "at most max_position_embeddings = " + std::to_string(longest) +
-                              ": behind it, positions of rope_type dynamic depend on the length");
+// Some positions are the same for all lengths only up to the one that the configuration names.
+void CheckLength(Params& params, const std::string& type, const char* key, double longest) {
+  if (static_cast<double>(params.Positive(kTextsUpTo, 1)) <= longest) return;
+  params.Fail(kTextsUpTo, std::string("at most ") + key + " = " +
+                              std::to_string(static_cast<int64_t>(longest)) +
+                              ": behind it, positions of rope_type " + type +
+                              " depend on the length");
+}
+
+void ReadLong(Params& params, Params& rope, double longest, RotaryFrequencies& rotary) {
+  rotary.scaling = Scaling::kLong;
+  rotary.factors = rope.Numbers("short_factor", kLeastFactor, kLargestFactor);
+  const double factor = rope.Has("factor") ? FactorOf(rope, "factor") : longest / rotary.trained;
+  if (factor > 1) rotary.amplitude = std::sqrt(1 + std::log(factor) / std::log(rotary.trained));
+  rotary.amplitude = rope.Number("attention_factor", rotary.amplitude, 0, kLargestFactor);
+  rope.Ignore("long_factor");
+  CheckLength(params, "longrope", "original_max_position_embeddings", rotary.trained);
 }
 
 }  // namespace
@@ -97,28 +115,31 @@ RotaryFrequencies RotaryParams(Params& params, const RotaryUsual& usual) {
       rope->RequireNone(type, "all layers of this model have the same positions");
     }
   }
-  return RotaryParams(params, scaling != nullptr ? scaling : rope,
-                      {params.Number("rope_theta", usual.theta, 1, kLargestTheta), usual.longest});
+  return RotaryParams(
+      params, scaling != nullptr ? scaling : rope,
+      {params.Number("rope_theta", usual.theta, 1, kLargestTheta), usual.longest, usual.of_phi3});
 }
 
 RotaryFrequencies RotaryParams(Params& params, Params* rope, const RotaryUsual& usual) {
-  RefuseParts(params);
   RotaryFrequencies rotary{.theta = usual.theta};
+  rotary.share = ShareOf(params, usual, 1);
   if (rope == nullptr) return rotary;
-  RefuseParts(*rope);
+  rotary.share = ShareOf(*rope, usual, rotary.share);
   rotary.theta = rope->Number("rope_theta", usual.theta, 1, kLargestTheta);
-  const std::string type = TypeOf(*rope);
+  const std::string type = TypeOf(*rope, usual);
   const auto longest = static_cast<double>(usual.longest);
-  if (type == "llama3" || type == "yarn") rotary.trained = TrainedOf(params, *rope, usual);
+  if (type == "llama3" || type == "yarn" || type == "longrope")
+    rotary.trained = TrainedOf(params, *rope, usual);
   if (type == "llama3") ReadLlama3(*rope, rotary);
   if (type == "yarn") ReadYarn(*rope, longest, rotary);
+  if (type == "longrope") ReadLong(params, *rope, longest, rotary);
   if (type == "linear") {
     rotary.scaling = Scaling::kLinear;
     rotary.factor = FactorOf(*rope, "factor");
   }
   if (type == "dynamic") {
     FactorOf(*rope, "factor");
-    CheckLength(params, usual.longest);
+    CheckLength(params, type, "max_position_embeddings", longest);
   }
   return rotary;
 }
