@@ -100,4 +100,35 @@ void BlockConvolution::Add(const RowBlock& rows, int64_t length, int64_t row, in
   });
 }
 
+void ConvolveColumns(const RowBlock& rows, int64_t before, int64_t count,
+                     const ColumnKernels& kernels, const RowBlock& out) {
+  const int64_t width = kernels.width;
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t t = 0; t < count; ++t) {
+      float* sums = out.Rows(t).data;
+      for (int64_t j = 0; j < width; ++j) {
+        sums[j] = kernels.bias != nullptr ? kernels.bias[j] : 0.0F;
+      }
+      const int64_t seen = std::min(kernels.size, before + t + 1);
+      for (int64_t i = seen - 1; i >= 0; --i) {
+        const float* weights = kernels.weights + (kernels.size - 1 - i) * width;
+        const float* row = rows.data + (t - i) * rows.stride;
+#pragma omp simd
+        for (int64_t j = 0; j < width; ++j) sums[j] += weights[j] * row[j];
+      }
+    }
+  });
+}
+
+void MultiplyRows(const RowBlock& rows, const RowBlock& factors, int64_t count, int64_t width) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      const float* by = factors.Rows(i).data;
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) { row[j] *= by[j]; });
+    }
+  });
+}
+
 }  // namespace linserve

@@ -27,4 +27,23 @@ class BlockConvolution {
   at::Tensor weights_;  // [heads, zeros, size, zeros]: several rows are convolved at once
 };
 
+// Holds a kernel of its own for each of `width` columns, over so many rows up to a row itself,
+// whose weights are the last: weights [size, width], bias [width] or nullptr.
+struct ColumnKernels {
+  const float* weights;
+  const float* bias;
+  int64_t size;
+  int64_t width;
+};
+
+// Convolves a block of rows along their length, on the calling thread: out_t = bias + Σ_i
+// weights_(size - 1 - i) · rows_(t - i), for i below size. So many rows of the sequence stand
+// before the block's in memory, and zeros are before these. `out` is beside `rows`. O(count · size
+// · width).
+void ConvolveColumns(const RowBlock& rows, int64_t before, int64_t count,
+                     const ColumnKernels& kernels, const RowBlock& out);
+
+// rows [count, width] *= factors, number by number
+void MultiplyRows(const RowBlock& rows, const RowBlock& factors, int64_t count, int64_t width);
+
 }  // namespace linserve

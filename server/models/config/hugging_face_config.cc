@@ -57,6 +57,7 @@ constexpr std::array kModelTypes = {
     ModelType{"smollm3", "transformers.SmolLM3Model"},
     ModelType{"olmo2", "transformers.Olmo2Model"},
     ModelType{"ministral", "transformers.MinistralModel"},
+    ModelType{"lfm2", "transformers.Lfm2Model"},
     ModelType{"eurobert", "transformers.EuroBertModel"},
     ModelType{"t5", "transformers.T5EncoderModel"},
     ModelType{"mt5", "transformers.MT5EncoderModel"},

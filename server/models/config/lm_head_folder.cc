@@ -20,13 +20,14 @@ constexpr std::array<std::string_view, 5> kMaskedLms = {
     "transformers.XLMRobertaForMaskedLM", "transformers.DistilBertForMaskedLM",
     "transformers.ModernBertForMaskedLM"};
 
-constexpr std::array<std::string_view, 12> kCausalLms = {
+constexpr std::array<std::string_view, 13> kCausalLms = {
     "transformers.LlamaForCausalLM",   "transformers.MistralForCausalLM",
     "transformers.Qwen2ForCausalLM",   "transformers.Qwen3ForCausalLM",
     "transformers.GemmaForCausalLM",   "transformers.Gemma2ForCausalLM",
     "transformers.Gemma3ForCausalLM",  "transformers.Phi3ForCausalLM",
     "transformers.GraniteForCausalLM", "transformers.SmolLM3ForCausalLM",
-    "transformers.Olmo2ForCausalLM",   "transformers.MinistralForCausalLM"};
+    "transformers.Olmo2ForCausalLM",   "transformers.MinistralForCausalLM",
+    "transformers.Lfm2ForCausalLM"};
 
 // Takes the option out; false if it is not there or says something else.
 bool TakeOption(json& serving) {

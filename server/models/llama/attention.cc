@@ -73,12 +73,12 @@ void Attention::Declare(const Scope& scope) {
     value_.DeclarePart(scope / "v_proj");
   }
   if (options_.head_norms != HeadNorms::kNone) {
-    query_norm_.Declare(scope / "q_norm");
-    key_norm_.Declare(scope / "k_norm");
+    query_norm_.Declare(scope / options_.names.query_norm);
+    key_norm_.Declare(scope / options_.names.key_norm);
   }
   scope.AfterLoading([this](DType products) { Prepare(products); });
   out_.factor = options_.added_factor;
-  out_.Declare(scope / "o_proj");
+  out_.Declare(scope / options_.names.out);
   scope.Ignore("rotary_emb.inv_freq");  // which older files have
 }
 

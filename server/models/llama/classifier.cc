@@ -78,8 +78,10 @@ AnswerTokens AnswersParam(Family family, Params& params) {
   if (params.Has("false_token_id")) {
     answers.no = TokenIdParam(params, "false_token_id", answers.vocabulary);
   }
-  const bool usually_tied = IsGemma(family) || family == Family::kSmolLm3;
-  if (params.Flag("tie_word_embeddings", usually_tied)) answers.tied = "embed_tokens.weight";
+  const bool usually = IsGemma(family) || family == Family::kSmolLm3 || family == Family::kLfm2;
+  bool tied = params.Flag("tie_word_embeddings", usually);
+  if (family == Family::kLfm2) tied = params.Flag("tie_embedding", tied);
+  if (tied) answers.tied = "embed_tokens.weight";
   if (family == Family::kGranite) {
     constexpr double kLargestScaling = 1e9;
     answers.divisor = params.Number("logits_scaling", 1, 1 / kLargestScaling, kLargestScaling);

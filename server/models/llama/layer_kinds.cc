@@ -12,17 +12,22 @@ constexpr const char* kFull = "full_attention";
 constexpr const char* kSliding = "sliding_attention";
 constexpr const char* kWindow = "sliding_window";
 
+// Says of each layer whether layer_types has it of this type, or else sees all.
+std::vector<bool> LayersOf(Params& params, size_t depth, const char* type) {
+  std::vector<bool> layers;
+  for (const std::string& one : params.Choices("layer_types", {kFull, type})) {
+    layers.push_back(one == type);
+  }
+  if (layers.size() != depth) {
+    params.Fail("layer_types", "as many as num_hidden_layers = " + std::to_string(depth));
+  }
+  return layers;
+}
+
 // Says of each layer whether it has a window, as layer_types does; nullopt where that is silent.
 std::optional<std::vector<bool>> SlidingByType(Params& params, size_t depth) {
   if (!params.Has("layer_types")) return std::nullopt;
-  std::vector<bool> sliding;
-  for (const std::string& type : params.Choices("layer_types", {kFull, kSliding})) {
-    sliding.push_back(type == kSliding);
-  }
-  if (sliding.size() != depth) {
-    params.Fail("layer_types", "as many as num_hidden_layers = " + std::to_string(depth));
-  }
-  return sliding;
+  return LayersOf(params, depth, kSliding);
 }
 
 // Reads it of Qwen's models, whose layers from some one on have windows.
@@ -58,6 +63,17 @@ std::vector<bool> GemmaSliding(Family family, Params& params, size_t depth) {
   return sliding;
 }
 
+// Returns which layers of LFM2 have convolutions.
+std::vector<bool> Lfm2Convolves(Params& params, size_t depth) {
+  const auto attend = params.NotNegativeList("full_attn_idxs");
+  if (params.Has("layer_types")) return LayersOf(params, depth, "conv");
+  std::vector<bool> convolves(depth, attend.has_value());
+  for (const int64_t layer : attend.value_or(std::vector<int64_t>())) {
+    if (layer < static_cast<int64_t>(depth)) convolves[static_cast<size_t>(layer)] = false;
+  }
+  return convolves;
+}
+
 // Returns which layers of SmolLM3 have positions.
 std::vector<bool> SmolTurned(Params& params, size_t depth) {
   constexpr int64_t kUsualInterval = 4;
@@ -74,7 +90,8 @@ std::vector<bool> SmolTurned(Params& params, size_t depth) {
   return turned;
 }
 
-// Of SmolLM3 those without positions may have windows.
+// Returns which layers of SmolLM3 have windows: some that have no positions, unless layer_types
+// says.
 std::vector<bool> SmolSliding(Params& params, size_t depth) {
   const bool uses = params.Flag("use_sliding_window", false) && params.Has(kWindow);
   params.Ignore(kWindow);
@@ -113,6 +130,7 @@ std::vector<bool> SlidingOf(Family family, Params& params, size_t depth) {
     case Family::kEuroBert:
     case Family::kGranite:
     case Family::kOlmo2:
+    case Family::kLfm2:
       break;
   }
   return std::vector<bool>(depth, false);
@@ -157,12 +175,15 @@ void SetLayerKinds(Family family, Params& params, Options& options) {
   const std::vector<bool> sliding = SlidingOf(family, params, options.layers.size());
   std::vector<bool> turned(sliding.size(), true);
   if (family == Family::kSmolLm3) turned = SmolTurned(params, sliding.size());
+  std::vector<bool> convolves(sliding.size(), false);
+  if (family == Family::kLfm2) convolves = Lfm2Convolves(params, sliding.size());
   for (size_t i = 0; i < sliding.size(); ++i) {
     LayerKind& kind = options.layers[i];
     kind = sliding[i] ? SlidingKind(family, params, causal)
                       : LayerKind{.before = -1, .after = causal ? 0 : -1};
     kind.rotary = family == Family::kGemma3 && sliding[i] ? 1 : 0;
     kind.turned = turned[i];
+    if (convolves[i]) kind = {.convolves = true};
   }
 }
 

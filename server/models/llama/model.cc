@@ -1,5 +1,6 @@
 #include "models/llama/model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <iterator>
@@ -30,7 +31,7 @@ class LlamaNetwork : public Network {
     words_.Declare(scope / "embed_tokens", options_.vocabulary, options_.dim);
     int64_t index = 0;
     for (Layer& layer : layers_) layer.Declare(scope / "layers" / index++);
-    norm_.Declare(scope / "norm");
+    norm_.Declare(scope / options_.names.last_norm);
     scope.AfterLoading([this](DType) {
       for (const RotaryFrequencies& rotary : options_.rotary) {
         // What is not turned has a frequency of 0.
@@ -65,11 +66,18 @@ class LlamaNetwork : public Network {
   }
 
   NetworkNotes Notes() const override {
-    return {
-        .facts = {{"attention", options_.causal() ? "causal: a row depends on earlier rows alone"
-                                                  : "bidirectional"},
-                  {"cost of attention", "quadratic in the length"}},
-        .warnings = {}};
+    NetworkNotes notes;
+    notes.facts = {{"attention", options_.causal() ? "causal: a row depends on earlier rows alone"
+                                                   : "bidirectional"},
+                   {"cost of attention", "quadratic in the length"}};
+    const auto convolve = std::count_if(options_.layers.begin(), options_.layers.end(),
+                                        [](const LayerKind& kind) { return kind.convolves; });
+    if (convolve > 0) {
+      notes.facts.emplace_back("without attention", std::to_string(convolve) + " of " +
+                                                        std::to_string(Layers()) +
+                                                        " layers, whose cost is linear in it");
+    }
+    return notes;
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;

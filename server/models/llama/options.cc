@@ -17,7 +17,8 @@ namespace {
 constexpr std::array kOfTraining = {
     "attention_dropout", "resid_pdrop",  "embd_pdrop",          "initializer_range",
     "pretraining_tp",    "bos_token_id", "eos_token_id",        "mask_token_id",
-    "pad_token_id",      "use_cache",    "tie_word_embeddings", "final_logit_softcapping"};
+    "pad_token_id",      "use_cache",    "tie_word_embeddings", "final_logit_softcapping",
+    "tie_embedding"};
 
 // Holds what a family's configuration is where it is silent.
 struct Usual {
@@ -53,6 +54,8 @@ constexpr Usual UsualOf(Family family) {
       return {50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5};
     case Family::kMinistral:
       return {32000, 4096, 14336, 32, 32, 8, 0, 131072};
+    case Family::kLfm2:
+      return {65536, 2560, 12288, 32, 32, 8, 0, 128000, 1e-5, 1e6};
     case Family::kLlama:
     case Family::kGranite:
       break;
@@ -88,17 +91,41 @@ int64_t DimHeadOf(Params& params, const Usual& usual, const Options& options) {
   return width;
 }
 
+// Reads how wide LFM2's feed-forward is.
+int64_t InnerOfLfm2(Params& params, int64_t usual) {
+  constexpr double kLargestMultiplier = 1024;
+  constexpr int64_t kWidest = int64_t{1} << 31;
+  constexpr int64_t kUsualMultiple = 256;
+  const int64_t said = params.Positive("intermediate_size", usual);
+  const int64_t width = params.Positive("block_ff_dim", said);
+  const bool without = params.IsNone("block_ffn_dim_multiplier");
+  const double multiplier =
+      params.Number("block_ffn_dim_multiplier", 1, 1 / kLargestMultiplier, kLargestMultiplier);
+  const int64_t multiple = params.Positive("block_multiple_of", kUsualMultiple);
+  if (!params.Flag("block_auto_adjust_ff_dim", true)) return width;
+  const int64_t share = 2 * width / 3;
+  const auto scaled = static_cast<int64_t>(multiplier * static_cast<double>(share));
+  const int64_t adjusted = without ? share : (scaled + multiple - 1) / multiple * multiple;
+  if (adjusted < 1 || adjusted > kWidest) {
+    params.Fail("intermediate_size", "a width that is from 1 to " + std::to_string(kWidest) +
+                                         " as block_auto_adjust_ff_dim changes it");
+  }
+  return adjusted;
+}
+
 Options Common(Family family, Params& params) {
   const Usual usual = UsualOf(family);
   Options options;
   options.vocabulary = VocabularyOf(family, params);
   options.dim = params.Positive("hidden_size", usual.dim);
   options.heads = params.Heads("num_attention_heads", usual.heads);
-  options.inner = params.Positive("intermediate_size", usual.inner);
+  options.inner = family == Family::kLfm2 ? InnerOfLfm2(params, usual.inner)
+                                          : params.Positive("intermediate_size", usual.inner);
   options.key_heads = KeyHeadsOf(params, usual, options.heads);
   options.dim_head = DimHeadOf(params, usual, options);
   options.longest = LongestWithoutTable(params, "max_position_embeddings", usual.longest);
-  options.eps = params.Number("rms_norm_eps", usual.eps, 0, 1);
+  options.eps =
+      params.Number(family == Family::kLfm2 ? "norm_eps" : "rms_norm_eps", usual.eps, 0, 1);
   options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", usual.depth)));
   return options;
 }
@@ -139,6 +166,27 @@ void ReadFactors(Params& params, Options& options) {
   params.Ignore("logits_scaling");  // where there are none
 }
 
+// Reads what LFM2 has besides.
+void ReadConvolutions(Params& params, Options& options) {
+  constexpr int64_t kUsualKernel = 3;
+  constexpr int64_t kLargestKernel = 1 << 12;
+  options.kernel = params.Positive("conv_L_cache", kUsualKernel);
+  if (options.kernel > kLargestKernel) {
+    params.Fail("conv_L_cache", "at most " + std::to_string(kLargestKernel) + " rows");
+  }
+  options.kernel_bias = params.Flag("conv_bias", false);
+  options.names = {.attention_norm = "operator_norm",
+                   .inner_norm = "ffn_norm",
+                   .last_norm = "embedding_norm",
+                   .query_norm = "q_layernorm",
+                   .key_norm = "k_layernorm",
+                   .out = "out_proj",
+                   .feed_forward = "feed_forward",
+                   .gate = "w1",
+                   .inner = "w3",
+                   .outer = "w2"};
+}
+
 void ReadRotary(Family family, Params& params, Options& options) {
   const Usual of_family = UsualOf(family);
   const RotaryUsual usual{.theta = of_family.theta,
@@ -166,7 +214,8 @@ void ReadRotary(Family family, Params& params, Options& options) {
 void ReadBiases(Family family, Params& params, Options& options) {
   options.query_bias = family == Family::kQwen2;
   const bool never = family == Family::kQwen2 || family == Family::kMistral ||
-                     family == Family::kMinistral || family == Family::kPhi3;
+                     family == Family::kMinistral || family == Family::kPhi3 ||
+                     family == Family::kLfm2;
   if (!never) {
     options.query_bias = params.Flag("attention_bias", false);
     options.out_bias = options.query_bias;
@@ -208,12 +257,14 @@ Options Options::From(Family family, Params& params) {
   options.scale = 1 / std::sqrt(static_cast<double>(options.dim_head));
   if (IsGemma(family)) {
     ReadGemma(family, params, options);
+  } else if (family == Family::kLfm2) {
+    ReadConvolutions(params, options);
   } else {
     options.activation = ActivationParam(params, "hidden_act", "silu");
   }
   if (family == Family::kGranite) ReadFactors(params, options);
   ReadRotary(family, params, options);
-  if (family == Family::kQwen3 || family == Family::kGemma3) {
+  if (family == Family::kQwen3 || family == Family::kGemma3 || family == Family::kLfm2) {
     options.head_norms = HeadNorms::kEach;
   }
   if (family == Family::kOlmo2) {

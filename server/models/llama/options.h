@@ -24,6 +24,7 @@ enum class Family : uint8_t {
   kSmolLm3,
   kOlmo2,
   kMinistral,
+  kLfm2,
 };
 
 // Says whether it is one of Gemma's.
@@ -33,10 +34,25 @@ constexpr bool IsGemma(Family family) {
 
 // Says what the attention of one layer sees, and how its queries and keys are turned.
 struct LayerKind {
-  int64_t before = -1;  // rows before its own that a query sees; -1: all
-  int64_t after = 0;    // and behind it
-  size_t rotary = 0;    // place in Options::rotary
-  bool turned = true;   // by positions
+  int64_t before = -1;     // rows before its own that a query sees; -1: all
+  int64_t after = 0;       // and behind it
+  size_t rotary = 0;       // place in Options::rotary
+  bool turned = true;      // by positions
+  bool convolves = false;  // it has a short convolution in the place of attention
+};
+
+// Names what families have different names for.
+struct Names {
+  const char* attention_norm = "input_layernorm";
+  const char* inner_norm = "post_attention_layernorm";
+  const char* last_norm = "norm";
+  const char* query_norm = "q_norm";
+  const char* key_norm = "k_norm";
+  const char* out = "o_proj";
+  const char* feed_forward = "mlp";
+  const char* gate = "gate_proj";
+  const char* inner = "up_proj";
+  const char* outer = "down_proj";
 };
 
 // Says which norms queries and keys have.
@@ -70,6 +86,9 @@ struct Options {
   double added_factor = 1;      // what attention and feed-forward add is multiplied by it
   double scale = 0;             // of scores
   double score_cap = 0;         // scores s are cap · tanh(s / cap); 0: as they are
+  int64_t kernel = 0;           // rows that a short convolution sees
+  bool kernel_bias = false;     // of short convolutions and the layers around them
+  Names names{};
   std::vector<RotaryFrequencies> rotary{};
   std::vector<LayerKind> layers{};
 

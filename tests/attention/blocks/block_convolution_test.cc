@@ -36,5 +36,31 @@ TEST(BlockConvolution, GivesWhatLibTorchsGivesForAnySizes) {
   }
 }
 
+TEST(BlockConvolution, HasAKernelForEachColumn) {
+  for (const auto& [length, width, size] :
+       {std::tuple{1, 5, 3}, {40, 64, 1}, {130, 33, 4}, {7, 16, 9}}) {
+    SCOPED_TRACE(length);
+    const at::Tensor rows = at::randn({length, width});
+    const at::Tensor kernel = at::randn({size, width});
+    const at::Tensor bias = at::randn({width});
+    const at::Tensor gates = at::randn({length, width});
+    const at::Tensor out = at::empty({length, width});
+    const ColumnKernels kernels{.weights = kernel.const_data_ptr<float>(),
+                                .bias = bias.const_data_ptr<float>(),
+                                .size = size,
+                                .width = width};
+    constexpr int64_t kStep = 50;
+    for (int64_t row = 0; row < length; row += kStep) {
+      const int64_t count = std::min<int64_t>(kStep, length - row);
+      ConvolveColumns(BlockOf(rows, row), row, count, kernels, BlockOf(out, row));
+      MultiplyRows(BlockOf(out, row), BlockOf(gates, row), count, width);
+    }
+    const at::Tensor padded = at::constant_pad_nd(rows.t(), {size - 1, 0});
+    const at::Tensor convolved =
+        (padded.unfold(1, size, 1) * kernel.t().unsqueeze(1)).sum(-1).t() + bias;
+    EXPECT_LT((out - convolved * gates).abs().max().item<float>(), 1e-5);
+  }
+}
+
 }  // namespace
 }  // namespace linserve

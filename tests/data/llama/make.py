@@ -161,6 +161,16 @@ case("ministral-base", "MinistralModel", MINISTRAL)
 case("ministral-types", "MinistralModel", dict(MINISTRAL, layer_types=["full_attention", "sliding_attention"],
                                                rope_theta=400.0), RAGGED)
 case("ministral-mask", "MinistralModel", dict(MINISTRAL, num_key_value_heads=1), mask=5)
+MIXED = ["conv", "full_attention", "conv"]
+LFM2 = dict(SMALL, num_hidden_layers=3, layer_types=MIXED, block_multiple_of=8)
+case("lfm2-base", "Lfm2Model", LFM2)
+case("lfm2-ragged", "Lfm2Model", dict(LFM2, conv_L_cache=4, num_key_value_heads=1, rope_theta=500.0), RAGGED)
+case("lfm2-mask", "Lfm2Model", dict(LFM2, conv_bias=True), mask=5)
+case("lfm2-indices", "Lfm2Model",
+     {key: value for key, value in LFM2.items() if key != "layer_types"} |
+     dict(full_attn_idxs=[0, 2, 7], block_ff_dim=50, block_ffn_dim_multiplier=1.3, norm_eps=1e-3), RAGGED)
+case("lfm2-unadjusted", "Lfm2Model", dict(LFM2, block_auto_adjust_ff_dim=False, conv_L_cache=1, is_causal=False), RAGGED)
+case("lfm2-long", "Lfm2Model", dict(LFM2, max_position_embeddings=300, conv_L_cache=5), LONG)
 EURO = dict(SMALL, pad_token_id=0)
 case("eurobert-base", "EuroBertModel", dict(EURO, num_key_value_heads=None, rope_theta=250000))
 case("eurobert-ragged", "EuroBertModel", dict(EURO, num_key_value_heads=1), RAGGED)
@@ -185,6 +195,8 @@ case("gemma2-answering", "Gemma2ForCausalLM", dict(GEMMA2, final_logit_softcappi
 case("gemma2-one-answer", "Gemma2ForCausalLM", GEMMA2, RAGGED, answers=(5,))
 case("granite-answering", "GraniteForCausalLM", GRANITE, RAGGED, answers=(7, 30))
 case("olmo2-answering", "Olmo2ForCausalLM", SMALL, RAGGED, answers=(7, 30))
+case("lfm2-answering", "Lfm2ForCausalLM", dict(LFM2, num_hidden_layers=2, layer_types=MIXED[:2]), RAGGED,
+     answers=(7, 30))
 classifier = "EuroBertForSequenceClassification"
 case("eurobert-reranker", classifier, dict(EURO, num_labels=1), RAGGED)
 case("eurobert-classifier-mean", classifier, dict(EURO, num_labels=7, classifier_pooling="mean"), mask=24)

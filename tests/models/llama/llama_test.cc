@@ -63,6 +63,8 @@ std::vector<LlamaKind> LlamaKinds() {
           {"transformers.GraniteModel", {{"residual_multiplier", 0.5}, {"mlp_bias", true}}},
           {"transformers.SmolLM3Model", smol},
           {"transformers.Olmo2Model"},
+          {"transformers.Lfm2Model",
+           {{"layer_types", {"conv", "full_attention"}}, {"conv_bias", true}}},
           {"transformers.MinistralModel", {{"sliding_window", 6}}},
           {kEuroBert}};
 }
@@ -299,6 +301,8 @@ TEST_F(LlamaTest, RefusesWhatIsNotComputedByName) {
               HasSubstr("as many of short_factor as pairs are turned, 8"));
   EXPECT_THAT(error("transformers.Phi3Model", {{"partial_rotary_factor", 0.2}}),
               HasSubstr("its halves are turned"));
+  EXPECT_THAT(error("transformers.Lfm2Model", {{"layer_types", {"conv", "sliding_attention"}}}),
+              HasSubstr("one of full_attention, conv"));
   EXPECT_THAT(error("transformers.SmolLM3Model", {{"no_rope_layers", {1}}}),
               HasSubstr("at least num_hidden_layers = 2"));
   EXPECT_THAT(error("transformers.SmolLM3Model",

@@ -47,6 +47,11 @@ def modernbert(vocabulary):
     return tf.ModernBertModel(tf.ModernBertConfig(vocab_size=vocabulary, **SIZES, **MODERN))
 
 
+def lfm2(vocabulary):
+    return tf.Lfm2Model(tf.Lfm2Config(vocab_size=vocabulary, max_position_embeddings=128, num_key_value_heads=2,
+                                      block_multiple_of=8, layer_types=["conv", "full_attention"], **SIZES))
+
+
 def expansion(length, strategy="fixed", **more):
     return dict(query_expansion=dict(strategy=strategy, length=length, **more))
 
@@ -62,6 +67,7 @@ NATIVE = {
                         dict(skiplist_words=PUNCTUATION, skiplist_tasks=["query", "document"]), {}),
     "native-bert-plain": (wordpiece, bert, dict(query_length=10, document_length=20), {}, PROMPTS),
     "native-bert-residual": (wordpiece, bert, expansion(8), {}, {}),
+    "native-lfm2": (byte_level, lfm2, expansion(32), dict(skiplist_words=PUNCTUATION), PROMPTS),
     "native-modernbert": (byte_level, modernbert, expansion(32), dict(skiplist_words=PUNCTUATION), PROMPTS),
 }
 PYLATE = dict(__version__={}, prompts={}, default_prompt_name=None, similarity_fn_name="MaxSim", query_prefix="[Q] ",
@@ -77,6 +83,7 @@ PYLATES = {
     "pylate-bert-prompted": (wordpiece, bert, COLBERT | dict(prompts={"query": "a question: ", "passage": "words: "},
                                                              query_prefix="[unused0] ", default_prompt_name="passage"),
                              True),
+    "pylate-lfm2": (byte_level, lfm2, COLBERT, True),
     "pylate-modernbert": (byte_level, modernbert, COLBERT, True),
     "pylate-modernbert-old": (byte_level, modernbert, PYLATE, True),
 }

@@ -134,6 +134,11 @@ def olmo2_model(vocabulary):
     return tf.Olmo2Model(tf.Olmo2Config(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
 
+def lfm2_model(vocabulary):
+    return tf.Lfm2ForCausalLM(tf.Lfm2Config(vocab_size=vocabulary, max_position_embeddings=128, block_multiple_of=8,
+                                            layer_types=["conv", "full_attention"], **SIZES))
+
+
 def gemma3_model(vocabulary):
     return tf.Gemma3TextModel(tf.Gemma3TextConfig(
         vocab_size=vocabulary, max_position_embeddings=128, head_dim=8, query_pre_attn_scalar=8, sliding_window=16,
@@ -157,6 +162,7 @@ FOLDERS = {
     "granite": (qwen, granite_model, "lasttoken", True, 128),
     "smollm3": (llama3, smollm3_model, "mean", True, 128),
     "olmo2": (qwen, olmo2_model, "lasttoken", True, 128),
+    "lfm2": (qwen, lfm2_model, "lasttoken", True, 128),
     "embedding-gemma": (gemma, gemma3_model, "mean", True, 128, (96, LINEAR), (32, LINEAR)),
     "eurobert": (llama3, eurobert_model, "mean", True, 128),
 }
