@@ -30,6 +30,7 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory, bool look_at_w
   NetworkNotes notes = built.network->Notes();
   report.facts = std::move(notes.facts);
   report.warnings = std::move(notes.warnings);
+  report.warnings.insert(report.warnings.end(), config->warnings.begin(), config->warnings.end());
   report.length = TypicalLength(report.info.signature);
   report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
   auto file = ReadModelTensors(directory, *config);

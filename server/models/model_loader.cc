@@ -164,8 +164,10 @@ absl::StatusOr<Loaded> Load(const std::string& directory, const ModelLoadOptions
     const std::string fault = NonfiniteWeights(built.parameters, checkpoint, info.dtype);
     if (!fault.empty()) throw ConfigError(fault);
   }
-  for (const std::string& warning : built.network->Notes().warnings) {
-    Log(LogLevel::kWarning, warning, {{"model", directory}});
+  for (const auto& warnings : {built.network->Notes().warnings, config->warnings}) {
+    for (const std::string& warning : warnings) {
+      Log(LogLevel::kWarning, warning, {{"model", directory}});
+    }
   }
   if (placement.on_host() && info.dtype != DType::kF32) {
     Log(LogLevel::kInfo, "products of attention measured",

@@ -1,8 +1,10 @@
 #include "program/model_tokenizer.h"
 
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/files/json_file.h"
@@ -64,15 +66,24 @@ Loaded LoadBare(const std::string& directory, const ServingOptions& serving) {
 // Warns where a tokenizer lies there in a form that is not read, so that texts would be refused
 // without a reason that can be seen.
 void WarnOfUnread(const std::string& directory) {
-  for (const char* name :
-       {"sentencepiece.bpe.model", "spiece.model", "spm.model", "merges.txt", "vocab.json"}) {
+  constexpr const char* kSave =
+      "save a tokenizer.json: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
+  constexpr const char* kByWords =
+      "send token ids: a RoFormerTokenizer finds words by jieba's dictionary, which is not known "
+      "here";
+  constexpr auto kUnread =
+      std::to_array<std::pair<const char*, const char*>>({{"tokenizer.json", kByWords},
+                                                          {"vocab.txt", kByWords},
+                                                          {"sentencepiece.bpe.model", kSave},
+                                                          {"spiece.model", kSave},
+                                                          {"spm.model", kSave},
+                                                          {"merges.txt", kSave},
+                                                          {"vocab.json", kSave}});
+  for (const auto& [name, advice] : kUnread) {
     std::error_code error;
     if (!std::filesystem::exists(directory + "/" + name, error)) continue;
     Log(LogLevel::kWarning, "the model takes no texts: its tokenizer is in a form that is not read",
-        {{"file", directory + "/" + name},
-         {"advice",
-          "save a tokenizer.json: AutoTokenizer.from_pretrained(FOLDER)"
-          ".save_pretrained(FOLDER)"}});
+        {{"file", directory + "/" + name}, {"advice", advice}});
     return;
   }
 }

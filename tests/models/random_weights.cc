@@ -38,7 +38,10 @@ void RandomiseWeights(const std::string& directory, uint64_t seed) {
     const float scale = 1.0f / std::sqrt(static_cast<float>(fan_in));
     std::vector<float> values(static_cast<size_t>(tensor.elements()));
     for (float& value : values) value = normal(random) * scale;
-    if (name.find("norm") != std::string::npos && name.ends_with(".weight")) {
+    const size_t end = name.rfind('.');
+    const std::string module = end == std::string::npos ? "" : name.substr(0, end);
+    const bool is_norm = module.substr(module.rfind('.') + 1).find("norm") != std::string::npos;
+    if (is_norm && name.ends_with(".weight")) {
       for (float& value : values) value += 1;
     }
     weights[name] = Tensor::FromFloats(shape, values);

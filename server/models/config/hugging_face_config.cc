@@ -45,6 +45,14 @@ constexpr std::array kModelTypes = {
     ModelType{"deberta-v2", "transformers.DebertaV2Model"},
     ModelType{"longformer", "transformers.LongformerModel"},
     ModelType{"big_bird", "transformers.BigBirdModel"},
+    ModelType{"esm", "transformers.EsmModel"},
+    ModelType{"ernie", "transformers.ErnieModel"},
+    ModelType{"data2vec-text", "transformers.Data2VecTextModel"},
+    ModelType{"roberta-prelayernorm", "transformers.RobertaPreLayerNormModel"},
+    ModelType{"xlm-roberta-xl", "transformers.XLMRobertaXLModel"},
+    ModelType{"megatron-bert", "transformers.MegatronBertModel"},
+    ModelType{"roformer", "transformers.RoFormerModel"},
+    ModelType{"jina_embeddings_v3", "transformers.JinaEmbeddingsV3Model"},
     ModelType{"llama", "transformers.LlamaModel"},
     ModelType{"mistral", "transformers.MistralModel"},
     ModelType{"qwen2", "transformers.Qwen2Model"},
@@ -268,15 +276,6 @@ bool HasPrompts(const json& serving) {
   });
 }
 
-void RefuseAdapter(const std::string& directory) {
-  constexpr const char* kFile = "adapter_config.json";
-  if (FolderFile(directory, kFile).is_null()) return;
-  throw ConfigError(std::string(kFile) +
-                    ": the folder is an adapter, which is not added to weights here; save the "
-                    "model with it merged: "
-                    "PeftModel.merge_and_unload() and save_pretrained()");
-}
-
 // Vectors of a model that was trained so may be cut to these widths.
 void AddDimensions(const json& document, json& serving) {
   const json widths = MemberOf(document, "matryoshka_dimensions");
@@ -308,6 +307,7 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   RefuseAdapter(directory);
   if (IsStaticFolder(document, directory)) return StaticConfig(document, directory);
   ModelConfig config;
+  config.warnings = WarningsOfAdapters(directory);
   config.network.architecture =
       IsJinaBert(document) ? "jina_bert.JinaBertModel" : EncoderOf(document["model_type"]);
   const bool classifies = IsClassifier(document, directory);

@@ -47,6 +47,7 @@ struct ModelConfig {
   // Says how texts become the tokens of a static model; nullopt: it is none.
   std::optional<StaticSettings> static_settings{};
   CheckpointNames names;
+  std::vector<std::string> warnings{};  // of what in the folder has no effect
 };
 
 // Parses a config.json. INVALID_ARGUMENT says what is wrong with the text.

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "core/strings/quote.h"
 #include "models/config/config_error.h"
+#include "models/config/folder_file.h"
 
 namespace linserve {
 namespace {
@@ -51,6 +55,31 @@ void RefuseOwnCode(const json& document, const std::string& architecture) {
                 "of gte-Qwen2 do, or true if it computes what transformers' own class does"
               : "; if it computes what transformers' own class does, remove " + Quoted(name) +
                     " from auto_map"));
+}
+
+void RefuseAdapter(const std::string& directory) {
+  constexpr const char* kFile = "adapter_config.json";
+  if (FolderFile(directory, kFile).is_null()) return;
+  throw ConfigError(std::string(kFile) +
+                    ": the folder is an adapter, which is not added to weights here; save the "
+                    "model with it merged: "
+                    "PeftModel.merge_and_unload() and save_pretrained()");
+}
+
+std::vector<std::string> WarningsOfAdapters(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename();
+    if (FolderHas(directory, name + "/adapter_config.json")) names.push_back(Quoted(name));
+  }
+  if (names.empty()) return {};
+  std::sort(names.begin(), names.end());
+  return {
+      "the vectors are those of the model without its adapters (" + absl::StrJoin(names, ", ") +
+      "), none of which is added to the weights; for a task's own vectors save a model with its "
+      "adapter merged: PeftModel.from_pretrained(MODEL, FOLDER, subfolder=ADAPTER), "
+      "merge_and_unload() and save_pretrained()"};
 }
 
 }  // namespace linserve

@@ -29,6 +29,14 @@ std::vector<CheckpointNames::Renamed> PublishedNames(const std::string& architec
         {"attn_ln.", {"post_attention_layernorm."}},
         {"mlp_ln.", {"post_mlp_layernorm."}}};
   }
+  if (architecture.starts_with("transformers.JinaEmbeddingsV3")) {
+    return {{"encoder.layers.", {"layers."}},
+            {"emb_ln.", {"embeddings.LayerNorm."}},
+            {"mixer.Wqkv.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
+            {"mixer.out_proj.", {"self_attn.o_proj."}},
+            {"norm1.", {"post_attention_layernorm."}},
+            {"norm2.", {"post_mlp_layernorm."}}};
+  }
   return {};
 }
 

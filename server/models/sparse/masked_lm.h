@@ -4,7 +4,7 @@
 
 #include "models/config/params.h"
 #include "models/network/network.h"
-#include "models/transformers/options.h"
+#include "models/transformers/options/options.h"
 
 namespace linserve {
 

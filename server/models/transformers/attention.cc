@@ -95,7 +95,7 @@ void Attention::Prepare(DType products, const at::Tensor& positions) {
   whole_ = BlockAttention(SizesFor(products, -1));
   relative_.Prepare(positions, query_, key_, blocks_.rounded());
   Join();
-  if (kind_.theta > 0) {
+  if (kind_.theta > 0 && !options_.turns_neighbours) {
     const auto turned = [this](const at::Tensor& joined) {
       const std::vector<at::Tensor> parts = joined.chunk(3);
       return at::cat(
@@ -172,8 +172,7 @@ void Attention::AddConvolved(const RowBlock& qkv, int64_t length, int64_t place,
 void Attention::Rotate(const RowBlock& qkv, int64_t place, int64_t count,
                        const Context& context) const {
   if (kind_.theta == 0) return;
-  // Queries and keys lie side by side: they are twice as many heads.
-  RotateRows(qkv, count, 2 * options_.heads, options_.dim_head(),
+  RotateRows(qkv, count, turned_heads(), options_.dim_head(),
              BlockOf(context.rotations.at(kind_.theta), place));
 }
 

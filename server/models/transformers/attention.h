@@ -15,7 +15,7 @@
 #include "models/transformers/context.h"
 #include "models/transformers/global_tokens/global_projections.h"
 #include "models/transformers/names.h"
-#include "models/transformers/options.h"
+#include "models/transformers/options/options.h"
 #include "models/transformers/positions/relative_scores.h"
 
 namespace linserve::transformers {
@@ -85,6 +85,8 @@ class Attention {
   at::Tensor AttendSpan(const Span& span, const at::Tensor& queries, const at::Tensor& keys,
                         const at::Tensor& values, const at::Tensor& mask,
                         const Context& context) const;
+  // Returns how many heads are turned: queries and keys lie side by side, and values behind them.
+  int64_t turned_heads() const { return (options_.turns_values ? 3 : 2) * options_.heads; }
   bool norms_keys() const { return NamesOf(options_.family).key_norm != nullptr; }
   bool ProjectsGlobals(const Context& context) const {
     return globals_ && context.globals && context.globals->rows.size(0) > 0;

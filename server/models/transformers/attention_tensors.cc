@@ -69,14 +69,15 @@ at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor
 
 at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) const {
   const at::Tensor qkv = qkv_(rows);
-  at::Tensor turned = qkv.narrow(1, 0, 2 * options_.dim);
+  at::Tensor turned = qkv;
   if (kind_.theta > 0) {
-    turned = turned.contiguous();
-    linserve::Rotate(turned, context.layout, 2 * options_.heads, context.rotations.at(kind_.theta));
+    turned = qkv.narrow(1, 0, turned_heads() * options_.dim_head()).contiguous();
+    linserve::Rotate(turned, context.layout, turned_heads(), context.rotations.at(kind_.theta));
   }
   at::Tensor queries = turned.narrow(1, 0, options_.dim);
   at::Tensor keys = turned.narrow(1, options_.dim, options_.dim);
-  at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim);
+  at::Tensor values =
+      (options_.turns_values ? turned : qkv).narrow(1, 2 * options_.dim, options_.dim);
   if (norms_keys()) {
     queries = query_norm_(queries.contiguous());
     keys = key_norm_(keys.contiguous());

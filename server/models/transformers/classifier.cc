@@ -9,8 +9,8 @@
 #include "models/config/activation_param.h"
 #include "models/config/class_labels.h"
 #include "models/sentences/head_network.h"
-#include "models/transformers/deberta_options.h"
 #include "models/transformers/encoder.h"
+#include "models/transformers/options/deberta_options.h"
 
 namespace linserve::transformers {
 namespace {
@@ -41,6 +41,15 @@ constexpr std::array kClassifierNames = {
     ClassifierNames{Family::kBigBird, "bert", "classifier.dense", "classifier.out_proj"},
     ClassifierNames{Family::kDeberta, "deberta", "pooler.dense", "classifier"},
     ClassifierNames{Family::kDebertaV2, "deberta", "pooler.dense", "classifier"},
+    ClassifierNames{Family::kEsm, "esm", "classifier.dense", "classifier.out_proj"},
+    ClassifierNames{Family::kErnie, "ernie", nullptr, "classifier"},
+    ClassifierNames{Family::kData2Vec, "data2vec_text", "classifier.dense", "classifier.out_proj"},
+    ClassifierNames{Family::kRobertaPreNorm, "roberta_prelayernorm", "classifier.dense",
+                    "classifier.out_proj"},
+    ClassifierNames{Family::kXlmRobertaXl, "roberta", "classifier.dense", "classifier.out_proj"},
+    ClassifierNames{Family::kMegatronBert, "bert", nullptr, "classifier"},
+    ClassifierNames{Family::kRoFormer, "roformer", "classifier.dense", "classifier.out_proj"},
+    ClassifierNames{Family::kJinaV3, "roberta", "classifier.dense", "classifier.out_proj"},
 };
 
 const ClassifierNames& ClassifierNamesOf(Family family) {
@@ -52,7 +61,8 @@ HeadLayer HiddenLayer(const std::string& path, const Options& options, Params& p
   HeadLayer layer{.path = path, .outputs = options.dim, .activation = Activation::kTanh};
   if (options.family == Family::kElectra) layer.activation = Activation::kGelu;
   if (options.family == Family::kDistilBert) layer.activation = Activation::kRelu;
-  if (options.family == Family::kNystromformer || options.family == Family::kBigBird)
+  if (options.family == Family::kNystromformer || options.family == Family::kBigBird ||
+      options.family == Family::kRoFormer)
     layer.activation = options.activation;
   if (options.family == Family::kDeberta || options.family == Family::kDebertaV2)
     layer.activation = DebertaPooling(options, params);

@@ -8,6 +8,7 @@
 #include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 #include "models/transformers/names.h"
+#include "models/transformers/token_dropout.h"
 
 namespace linserve::transformers {
 
@@ -25,48 +26,62 @@ void Embeddings::Declare(const Scope& scope) {
   };
   words_.Declare(scope / names.words, options_.vocabulary, options_.table_width());
   table(names.positions, positions_, options_.positions);
-  // DeBERTa's files have this table even where it is not added to rows.
-  if (options_.positions == 0 && options_.relative.defined()) {
+  // DeBERTa's and ESM's files have this table even where it is not added to rows.
+  const bool others = options_.relative.defined() || options_.table == PositionTable::kFrequencies;
+  if (options_.positions == 0 && others) {
     (scope / names.positions).LeavesOut("weight");
   }
   table(names.types, types_, options_.types);
+  table("embeddings.task_type_embeddings", tasks_, options_.tasks);
   if (projects()) project_.Declare(scope / names.embedding_projection);
-  DeclareNorm(scope / names.embedding_norm, norm_);
+  if (!options_.unnormed_tables) DeclareNorm(scope / names.embedding_norm, norm_);
 }
 
-at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types,
+at::Tensor Embeddings::operator()(const at::Tensor& ids, const TokenKinds& kinds,
                                   const Context& context) const {
-  at::Tensor rows = words_.is_cpu() ? ByBlocks(ids, types, context.layout)
-                                    : ByTensors(ids, types, context.layout);
-  if (options_.hides_queries && context.mask.defined()) {
+  at::Tensor rows =
+      words_.is_cpu() ? ByBlocks(ids, kinds, context) : ByTensors(ids, kinds, context);
+  if (options_.zeroes_hidden && context.mask.defined()) {
     rows.masked_fill_(context.mask.logical_not().unsqueeze(1), 0);
   }
   return rows;
 }
 
-at::Tensor Embeddings::ByTensors(const at::Tensor& ids, const at::Tensor& types,
-                                 const PlacedLayout& layout) const {
+at::Tensor Embeddings::ByTensors(const at::Tensor& ids, const TokenKinds& kinds,
+                                 const Context& context) const {
   at::Tensor rows = words_(ids);
   if (options_.scales_words) {
     rows.mul_(at::scalar_tensor(std::sqrt(static_cast<double>(options_.dim)), rows.options()));
   }
-  if (types_.defined()) {
-    rows.add_(types.defined() ? at::embedding(types_, types) : types_.select(0, 0));
+  if (options_.mask_token >= 0) {
+    rows.mul_(TokenFactors(ids, options_.mask_token, context).unsqueeze(1));
   }
-  if (positions_.defined()) AddPositionsOf(rows, ids, layout);
+  const auto add = [&](const at::Tensor& table, const at::Tensor& of) {
+    if (table.defined()) rows.add_(of.defined() ? at::embedding(table, of) : table.select(0, 0));
+  };
+  add(types_, kinds.types);
+  add(tasks_, kinds.tasks);
+  if (positions_.defined()) AddPositionsOf(rows, ids, context.layout);
+  if (options_.unnormed_tables) return rows;
   if (!projects()) return norm_(rows);
   return options_.norms_tables ? project_(norm_(rows)) : norm_(project_(rows));
 }
 
-at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
-                                const PlacedLayout& layout) const {
+at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const TokenKinds& kinds,
+                                const Context& context) const {
   const at::Tensor words = ids.contiguous();
-  const at::Tensor kinds = types.defined() ? types.contiguous() : types;
+  const at::Tensor types = kinds.types.defined() ? kinds.types.contiguous() : kinds.types;
+  const at::Tensor tasks = kinds.tasks.defined() ? kinds.tasks.contiguous() : kinds.tasks;
   const int64_t* word = words.const_data_ptr<int64_t>();
-  const int64_t* kind = kinds.defined() ? kinds.const_data_ptr<int64_t>() : nullptr;
+  const int64_t* type = types.defined() ? types.const_data_ptr<int64_t>() : nullptr;
+  const int64_t* task = tasks.defined() ? tasks.const_data_ptr<int64_t>() : nullptr;
   const auto root = static_cast<float>(std::sqrt(static_cast<double>(options_.dim)));
   std::vector<int64_t> places;
-  if (positions_.defined()) places = PlacesOf(word, words.numel(), layout);
+  if (positions_.defined()) places = PlacesOf(word, words.numel(), context.layout);
+  std::vector<float> factors;
+  if (options_.mask_token >= 0) {
+    factors = TokenFactors(word, words.numel(), options_.mask_token, context);
+  }
   at::Tensor rows = at::empty({words.numel(), options_.dim}, options());
   const int64_t width = options_.table_width();
   const int64_t scratch = projects() ? (kBlockRows + kFewestKernelRows) * width : 0;
@@ -77,15 +92,17 @@ at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
       const int64_t row = begin + i;
       words_.Copy(word[row], block.Rows(i).data);
       if (options_.scales_words) ScaleRows(block.Rows(i), 1, width, &root);
+      if (!factors.empty()) ScaleRows(block.Rows(i), 1, width, &factors[static_cast<size_t>(row)]);
       const auto add = [&](const at::Tensor& table, int64_t of) {
         AddBias(block.Rows(i), 1, width, BlockOf(table, of).data);
       };
-      if (types_.defined()) add(types_, kind != nullptr ? kind[row] : 0);
+      if (types_.defined()) add(types_, type != nullptr ? type[row] : 0);
+      if (tasks_.defined()) add(tasks_, task != nullptr ? task[row] : 0);
       if (positions_.defined()) add(positions_, places[static_cast<size_t>(row)]);
     }
     if (options_.norms_tables) norm_.Set(block, block, count);
     if (projects()) project_.Set(out, block, count);
-    if (!options_.norms_tables) norm_.Set(out, out, count);
+    if (!options_.norms_tables && !options_.unnormed_tables) norm_.Set(out, out, count);
   });
   return rows;
 }

@@ -10,9 +10,15 @@
 #include "models/network/parameters.h"
 #include "models/tokens/token_embedding.h"
 #include "models/transformers/context.h"
-#include "models/transformers/options.h"
+#include "models/transformers/options/options.h"
 
 namespace linserve::transformers {
+
+// Holds of what kinds tokens are besides, [rows]; undefined: zeros.
+struct TokenKinds {
+  at::Tensor types;
+  at::Tensor tasks{};
+};
 
 // Makes the rows that the first layer reads, of tokens, their positions and their types.
 class Embeddings {
@@ -23,24 +29,23 @@ class Embeddings {
 
   at::TensorOptions options() const { return words_.options(); }
 
-  // Returns rows [rows, dim] for ids and types [rows]. Types that are undefined are zeros.
-  at::Tensor operator()(const at::Tensor& ids, const at::Tensor& types,
+  // Returns rows [rows, dim] for ids [rows].
+  at::Tensor operator()(const at::Tensor& ids, const TokenKinds& kinds,
                         const Context& context) const;
 
  private:
   void AddPositionsOf(at::Tensor& rows, const at::Tensor& ids, const PlacedLayout& layout) const;
   bool projects() const { return options_.projects; }
-  at::Tensor ByTensors(const at::Tensor& ids, const at::Tensor& types,
-                       const PlacedLayout& layout) const;
+  at::Tensor ByTensors(const at::Tensor& ids, const TokenKinds& kinds,
+                       const Context& context) const;
   // Computes the same on the CPU, block by block.
-  at::Tensor ByBlocks(const at::Tensor& ids, const at::Tensor& types,
-                      const PlacedLayout& layout) const;
+  at::Tensor ByBlocks(const at::Tensor& ids, const TokenKinds& kinds, const Context& context) const;
   // Returns each row's place in the table of positions.
   std::vector<int64_t> PlacesOf(const int64_t* ids, int64_t rows, const PlacedLayout& layout) const;
 
   Options options_;
   TokenEmbedding words_;
-  at::Tensor positions_, types_;
+  at::Tensor positions_, types_, tasks_;
   Linear project_;  // where the tables are of another width
   LayerNorm norm_;
 };

@@ -16,6 +16,7 @@
 #include "models/transformers/full_length_pass.h"
 #include "models/transformers/layer.h"
 #include "models/transformers/names.h"
+#include "models/transformers/rotary_tables.h"
 
 namespace linserve::transformers {
 namespace {
@@ -35,6 +36,7 @@ class EncoderNetwork : public Network {
   explicit EncoderNetwork(Options options)
       : options_(std::move(options)),
         embeddings_(options_),
+        rotary_(options_),
         norm_(options_.dim, options_.eps, options_.norm_bias),
         positions_norm_(options_.dim, options_.eps),
         pooler_(options_.dim, options_.dim) {
@@ -67,6 +69,10 @@ class EncoderNetwork : public Network {
     if (options_.pooler) pooler_.Declare(scope / names.pooler);
     // Its classifiers have one that they do without.
     if (options_.family == Family::kBigBird && !options_.pooler) scope.LeavesOut("pooler.*");
+    rotary_.Declare(scope);
+    for (const char* of_contacts : {"weight", "bias"}) {
+      if (options_.family == Family::kEsm) (scope / "contact_head.regression").Ignore(of_contacts);
+    }
   }
 
   Scope ScopeOfLayer(const Scope& scope, int64_t index) const {
@@ -86,13 +92,16 @@ class EncoderNetwork : public Network {
 
   Signature signature() const override {
     Signature signature = SignatureOfEncoder(options_.vocabulary, options_.dim);
-    if (options_.types > 0) {
-      signature.inputs.push_back({.name = "token_type_ids",
+    const auto add_kinds = [&](const char* name, int64_t count) {
+      if (count == 0) return;
+      signature.inputs.push_back({.name = name,
                                   .kind = InputKind::kToken,
                                   .axes = {Axis::Ragged('n')},
                                   .optional = true,
-                                  .vocabulary = options_.types});
-    }
+                                  .vocabulary = count});
+    };
+    add_kinds("token_type_ids", options_.types);
+    add_kinds("task_type_ids", options_.tasks);
     if (options_.globals.asked) {
       signature.inputs.push_back({.name = kGlobalMask,
                                   .kind = InputKind::kMask,
@@ -142,6 +151,7 @@ class EncoderNetwork : public Network {
 
   Options options_;
   Embeddings embeddings_;
+  RotaryTables rotary_;
   std::deque<Layer> layers_;
   std::deque<Turn> turns_;
   at::Tensor distances_;  // [buckets, heads]
@@ -159,11 +169,13 @@ class EncoderNetwork::EncoderPass : public LayerPass<Turn, Context> {
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name == "pooler_output") return Pooled(begin, end);
-    const at::Tensor rows = Rows(begin, end);
-    return network_.options_.pre_norm ? network_.norm_(rows) : rows;
+    return Normed(Rows(begin, end));
   }
 
  private:
+  at::Tensor Normed(const at::Tensor& rows) const {
+    return network_.options_.pre_norm ? network_.norm_(rows) : rows;
+  }
   // Returns what the pooler makes of each sequence's first row.
   at::Tensor Pooled(int64_t begin, int64_t end) const {
     // Where padding takes part the layout has no table, on a device either.
@@ -172,7 +184,7 @@ class EncoderNetwork::EncoderPass : public LayerPass<Turn, Context> {
                                   ? layout.table->starts
                                   : at::tensor(layout.starts, at::kLong).to(rows().device());
     const at::Tensor first = rows().index_select(0, starts.narrow(0, begin, end - begin));
-    return network_.pooler_(first).tanh_();
+    return network_.pooler_(Normed(first)).tanh_();
   }
 
   const EncoderNetwork& network_;
@@ -198,11 +210,7 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
   if (options_.relative.defined()) {
     context.places = PlacesByDistance(options_.relative, longest).to(floats.device());
   }
-  for (const LayerKind& kind : options_.layers) {
-    if (kind.theta == 0 || context.rotations.contains(kind.theta)) continue;
-    context.rotations[kind.theta] =
-        Sinusoid(at::arange(longest, floats), options_.dim_head(), kind.theta, options_.stretch);
-  }
+  context.rotations = rotary_(longest, floats);
   return context;
 }
 
@@ -215,44 +223,17 @@ std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {
 
 std::unique_ptr<Pass> EncoderNetwork::BeginAsItIs(const TensorBatch& batch) const {
   Context context = ContextOf(batch);
-  at::Tensor rows = embeddings_(batch["x"], batch.Find("token_type_ids"), context);
+  const TokenKinds kinds{.types = batch.Find("token_type_ids"),
+                         .tasks = batch.Find("task_type_ids")};
+  at::Tensor rows = embeddings_(batch["x"], kinds, context);
   return std::make_unique<EncoderPass>(*this, std::move(rows), std::move(context));
-}
-
-template <Family family>
-std::unique_ptr<Network> Make(Params& params) {
-  return MakeEncoder(Options::From(family, params));
 }
 
 }  // namespace
 
-std::unique_ptr<Network> MakeBert(Params& params) { return Make<Family::kBert>(params); }
-std::unique_ptr<Network> MakeRoberta(Params& params) { return Make<Family::kRoberta>(params); }
-std::unique_ptr<Network> MakeDistilBert(Params& params) {
-  return Make<Family::kDistilBert>(params);
+std::unique_ptr<Network> MakeModel(Family family, Params& params) {
+  return MakeEncoder(Options::From(family, params));
 }
-std::unique_ptr<Network> MakeMpnet(Params& params) { return Make<Family::kMpnet>(params); }
-std::unique_ptr<Network> MakeModernBert(Params& params) {
-  return Make<Family::kModernBert>(params);
-}
-std::unique_ptr<Network> MakeNystromformer(Params& params) {
-  return Make<Family::kNystromformer>(params);
-}
-
-std::unique_ptr<Network> MakeNomicBert(Params& params) { return Make<Family::kNomicBert>(params); }
-std::unique_ptr<Network> MakeGte(Params& params) { return Make<Family::kGte>(params); }
-
-std::unique_ptr<Network> MakeDeberta(Params& params) { return Make<Family::kDeberta>(params); }
-std::unique_ptr<Network> MakeDebertaV2(Params& params) { return Make<Family::kDebertaV2>(params); }
-
-std::unique_ptr<Network> MakeAlbert(Params& params) { return Make<Family::kAlbert>(params); }
-std::unique_ptr<Network> MakeElectra(Params& params) { return Make<Family::kElectra>(params); }
-std::unique_ptr<Network> MakeJinaBert(Params& params) { return Make<Family::kJinaBert>(params); }
-
-std::unique_ptr<Network> MakeLongformer(Params& params) {
-  return Make<Family::kLongformer>(params);
-}
-std::unique_ptr<Network> MakeBigBird(Params& params) { return Make<Family::kBigBird>(params); }
 
 std::unique_ptr<Network> MakeEncoder(Options options) {
   return std::make_unique<EncoderNetwork>(std::move(options));

@@ -29,7 +29,7 @@ Layer::Layer(const Options& options, const LayerKind& kind, bool first)
 void Layer::Declare(const Scope& layer, const at::Tensor& positions) {
   const Names& names = NamesOf(options_.family);
   attention_.Declare(layer, positions);
-  if (!options_.pre_norm || !first_) DeclareNorm(layer / names.attention_norm, attention_norm_);
+  if (!unnormed()) DeclareNorm(layer / names.attention_norm, attention_norm_);
   if (norms_again()) DeclareNorm(layer / names.again_norm, again_norm_);
   DeclareFeedForward(layer);
   DeclareNorm(layer / names.inner_norm, inner_norm_);

@@ -17,7 +17,6 @@ namespace linserve::transformers {
 // with norms before attention and feed-forward, x += attention(norm(x)).
 class Layer {
  public:
-  // The first layer's norm before attention is none, since the embeddings have theirs.
   Layer(const Options& options, const LayerKind& kind, bool first);
 
   // `positions` is the table of relative positions, as Attention takes it.
@@ -35,8 +34,10 @@ class Layer {
   bool packed() const {
     return attention_.packed() && (experts_ ? experts_->packed() : feed_forward_.packed());
   }
+  // Where the embeddings have a norm, the first layer may have none before attention.
+  bool unnormed() const { return first_ && options_.first_unnormed; }
   const LayerNorm* NormBefore() const {
-    return options_.pre_norm && !first_ ? &attention_norm_ : nullptr;
+    return options_.pre_norm && !unnormed() ? &attention_norm_ : nullptr;
   }
 
   void DeclareFeedForward(const Scope& layer);

@@ -113,6 +113,40 @@ constexpr Names kBigBird = [] {
   return names;
 }();
 
+// ESM is BERT but for its norms.
+constexpr Names kEsm = [] {
+  Names names = kBert;
+  names.embedding_norm = "embeddings.layer_norm";
+  names.attention_norm = "attention.LayerNorm";
+  names.inner_norm = "LayerNorm";
+  names.norm = "encoder.emb_layer_norm_after";
+  return names;
+}();
+
+constexpr Names kRobertaPreNorm = [] {
+  Names names = kBert;
+  names.attention_norm = "attention.LayerNorm";
+  names.inner_norm = "intermediate.LayerNorm";
+  names.norm = "LayerNorm";
+  return names;
+}();
+
+constexpr Names kXlmRobertaXl = [] {
+  Names names = kBert;
+  names.attention_norm = "attention.self_attn_layer_norm";
+  names.inner_norm = "LayerNorm";
+  names.norm = "encoder.LayerNorm";
+  return names;
+}();
+
+constexpr Names kMegatronBert = [] {
+  Names names = kBert;
+  names.attention_norm = "attention.ln";
+  names.inner_norm = "ln";
+  names.norm = "encoder.ln";
+  return names;
+}();
+
 constexpr Names kModernBert = {.words = "embeddings.tok_embeddings",
                                .embedding_norm = "embeddings.norm",
                                .layers = "layers",
@@ -138,6 +172,14 @@ constexpr Names kRotary = {.words = "embeddings.word_embeddings",
                            .outer = "mlp.down_proj",
                            .inner_norm = "post_mlp_layernorm"};
 
+constexpr Names kJinaV3 = [] {
+  Names names = kRotary;
+  names.gate = nullptr;
+  names.inner = "mlp.fc1";
+  names.outer = "mlp.fc2";
+  return names;
+}();
+
 }  // namespace
 
 const Names& NamesOf(Family family) {
@@ -158,6 +200,7 @@ const Names& NamesOf(Family family) {
     case Family::kAlbert:
       return kAlbert;
     case Family::kElectra:
+    case Family::kRoFormer:
       return kElectra;
     case Family::kJinaBert:
       return kJinaBert;
@@ -165,6 +208,18 @@ const Names& NamesOf(Family family) {
       return kJinaCode;
     case Family::kBigBird:
       return kBigBird;
+    case Family::kEsm:
+      return kEsm;
+    case Family::kRobertaPreNorm:
+      return kRobertaPreNorm;
+    case Family::kXlmRobertaXl:
+      return kXlmRobertaXl;
+    case Family::kMegatronBert:
+      return kMegatronBert;
+    case Family::kJinaV3:
+      return kJinaV3;
+    case Family::kErnie:
+    case Family::kData2Vec:
     case Family::kBert:
     case Family::kRoberta:
     case Family::kLongformer:

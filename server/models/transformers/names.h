@@ -2,7 +2,7 @@
 
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
-#include "models/transformers/options.h"
+#include "models/transformers/options/options.h"
 
 namespace linserve::transformers {
 

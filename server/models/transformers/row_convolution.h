@@ -6,7 +6,7 @@
 
 #include "models/network/layers.h"
 #include "models/transformers/context.h"
-#include "models/transformers/options.h"
+#include "models/transformers/options/options.h"
 
 namespace linserve::transformers {
 

@@ -1,5 +1,7 @@
 #include "text/huggingface/json_tokenizer.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -12,6 +14,7 @@
 namespace linserve {
 namespace {
 
+constexpr const char* kWithJieba = "RoFormerTokenizer";
 constexpr size_t kLargestTokenizer = 64 << 20;  // those of 250,000 tokens have some 17 MB
 
 class JsonTokenizer : public Tokenizer {
@@ -89,6 +92,10 @@ Loaded Load(const std::string& path, const char* kind, const Tokens& whole, cons
   if (absl::Status found = FindTokenizer(path); !found.ok()) return found;
   auto settings = ReadTokenizerSettings(path);
   if (!settings.ok()) return Named(path, kind, settings.status());
+  if (settings->class_name == kWithJieba) {
+    return absl::NotFoundError(path + " is of a " + settings->class_name +
+                               ", which finds words by jieba's dictionary");
+  }
   settings->whole = whole;
   const auto text = ReadFile(path, kLargestTokenizer);
   return Named(path, kind, text.ok() ? make(*text, *std::move(settings)) : text.status());
@@ -98,11 +105,15 @@ MadePipeline OfLines(const std::string& text, TokenizerSettings settings) {
   // A type of models whose tokenizer.json counts as it is may have none.
   settings.kind =
       settings.class_name.empty() ? TokenizerClass::kBert : ClassNamed(settings.class_name);
-  if (settings.kind != TokenizerClass::kBert && settings.kind != TokenizerClass::kMpnet) {
+  if (settings.class_name == "EsmTokenizer") settings.kind = TokenizerClass::kEsm;
+  constexpr std::array kRead = {TokenizerClass::kBert, TokenizerClass::kMpnet,
+                                TokenizerClass::kEsm};
+  if (std::find(kRead.begin(), kRead.end(), settings.kind) == kRead.end()) {
     return absl::InvalidArgumentError(
         "the tokenizer is a " + settings.class_name +
-        ", of which no vocab.txt is read, but of a BertTokenizer and an MPNetTokenizer; save it as "
-        "tokenizer.json: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)");
+        ", of which no vocab.txt is read, but of a BertTokenizer, an MPNetTokenizer and an "
+        "EsmTokenizer; save it as tokenizer.json: "
+        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)");
   }
   ModelMembers vocabulary;
   absl::Status status = ReadVocabularyLines(text, vocabulary);

@@ -12,9 +12,10 @@ namespace linserve {
 
 // Loads a tokenizer.json, the format of the package `tokenizers`
 // (https://github.com/huggingface/tokenizers), or what older folders have in its place: a vocab.txt
-// of a BertTokenizer or an MPNetTokenizer, or a vocab.json of a MolformerTokenizer or, with the
-// merges.txt beside it, of a RobertaTokenizer. Settings beside it count as in transformers 5, which
-// makes the tokenizers of some classes anew of their tokens: see TokenizerClass.
+// of a BertTokenizer, an MPNetTokenizer or an EsmTokenizer, or a vocab.json of a MolformerTokenizer
+// or, with the merges.txt beside it, of a RobertaTokenizer. Settings beside it count as in
+// transformers 5, which makes the tokenizers of some classes anew of their tokens: see
+// TokenizerClass.
 //
 // The ids are those of its encode(), and a text of nothing has its marks. A text is held in parts:
 // blocks of some KiB that are normalised, and then what is cut where the parts of the tokenizer

@@ -32,9 +32,10 @@ CASES = []
 
 
 def case(name, architecture, params, length=24, batch=2, lengths=None, mask=False, types=False, pad=False,
-         pooler=None, hide_first=False):
+         pooler=None, hide_first=False, tasks=False):
     CASES.append(dict(name=name, architecture=architecture, params=params, length=length, batch=batch,
-                      lengths=lengths, mask=mask, types=types, pad=pad, pooler=pooler, hide_first=hide_first, splade={}))
+                      lengths=lengths, mask=mask, types=types, pad=pad, pooler=pooler, hide_first=hide_first, tasks=tasks,
+                      splade={}))
 
 
 def family(short, architecture, params, positions, has_types, has_pooler, activation):
@@ -155,6 +156,58 @@ case("electra-ragged", "ElectraModel", dict(ELECTRA, hidden_act="relu"), length=
      lengths=[40, 1, 2, 17, 33, 16])
 case("electra-mask", "ElectraModel", dict(ELECTRA, embedding_size=32, layer_norm_eps=1e-6), mask=True, types=True)
 
+ESM = dict(SMALL, vocab_size=20, pad_token_id=1, mask_token_id=5, position_embedding_type="rotary", token_dropout=True,
+           max_position_embeddings=42)
+case("esm-base", "EsmModel", ESM, pooler=True)
+case("esm-ragged", "EsmModel", ESM, length=40, batch=6, lengths=[40, 1, 2, 17, 33, 16], pooler=True)
+case("esm-mask", "EsmModel", dict(ESM, emb_layer_norm_before=True, layer_norm_eps=1e-5), mask=True, hide_first=True)
+case("esm-absolute", "EsmModel", dict(ESM, position_embedding_type="absolute", token_dropout=False), mask=True, pad=True)
+case("esm-absolute-ragged", "EsmModel",
+     dict(ESM, position_embedding_type="absolute", emb_layer_norm_before=True, pad_token_id=0), length=40, batch=6,
+     lengths=[40, 1, 2, 17, 33, 16], pooler=True)
+case("esm-odd-heads", "EsmModel", dict(ESM, hidden_size=30, num_attention_heads=5, num_hidden_layers=3,
+                                       token_dropout=False, rope_theta=50.0), pad=True)
+case("esm-long", "EsmModel", dict(ESM, max_position_embeddings=300), length=300, batch=4, lengths=[300, 129, 128, 64])
+
+ERNIE = dict(SMALL, max_position_embeddings=40, task_type_vocab_size=3, use_task_id=True)
+case("ernie-base", "ErnieModel", dict(ERNIE, use_task_id=False), types=True, pooler=True)
+case("ernie-ragged", "ErnieModel", ERNIE, length=40, batch=6, lengths=[40, 1, 2, 17, 33, 16], pooler=True)
+case("ernie-tasks", "ErnieModel", dict(ERNIE, hidden_act="relu", type_vocab_size=4), mask=True, types=True, tasks=True)
+
+for short, architecture in (("data2vec-text", "Data2VecText"), ("roberta-prelayernorm", "RobertaPreLayerNorm"),
+                            ("xlm-roberta-xl", "XLMRobertaXL")):
+    p = dict(SMALL, max_position_embeddings=42, layer_norm_eps=1e-5)
+    case(short + "-base", architecture + "Model", p, pad=True, pooler=True)
+    case(short + "-ragged", architecture + "Model", dict(p, pad_token_id=0, num_hidden_layers=3), length=40, batch=6,
+         lengths=[40, 1, 2, 17, 33, 16], pooler=True)
+    case(short + "-mask", architecture + "Model", dict(p, type_vocab_size=3, hidden_act="relu", layer_norm_eps=1e-12),
+         mask=True, types=True, hide_first=True)
+
+MEGATRON = dict(SMALL, max_position_embeddings=40)
+case("megatron-bert-base", "MegatronBertModel", MEGATRON, types=True, pooler=True)
+case("megatron-bert-ragged", "MegatronBertModel", dict(MEGATRON, num_hidden_layers=3, hidden_act="gelu_new"), length=40,
+     batch=6, lengths=[40, 1, 2, 17, 33, 16], pooler=True)
+case("megatron-bert-mask", "MegatronBertModel", dict(MEGATRON, layer_norm_eps=1e-6), mask=True, types=True, hide_first=True)
+
+ROFORMER = dict(SMALL, max_position_embeddings=40)
+case("roformer-base", "RoFormerModel", ROFORMER, types=True)
+case("roformer-ragged", "RoFormerModel", dict(ROFORMER, rotary_value=True, hidden_act="relu"), length=40, batch=6,
+     lengths=[40, 1, 2, 17, 33, 16])
+case("roformer-mask", "RoFormerModel", dict(ROFORMER, rotary_value=True, embedding_size=20, layer_norm_eps=1e-6),
+     mask=True, types=True, hide_first=True)
+case("roformer-long", "RoFormerModel", dict(ROFORMER, max_position_embeddings=300, num_attention_heads=2), length=300,
+     batch=4, lengths=[300, 129, 128, 64])
+
+JINA = dict(SMALL, max_position_embeddings=40, layer_norm_eps=1e-5)
+case("jina-v3-base", "JinaEmbeddingsV3Model", JINA, pooler=True)
+case("jina-v3-ragged", "JinaEmbeddingsV3Model", dict(JINA, hidden_act="relu"), length=40, batch=6,
+     lengths=[40, 1, 2, 17, 33, 16], pooler=True)
+case("jina-v3-mask", "JinaEmbeddingsV3Model",
+     dict(JINA, type_vocab_size=3, rope_parameters={"rope_type": "default", "rope_theta": 300.0}), mask=True, types=True,
+     hide_first=True)
+case("jina-v3-long", "JinaEmbeddingsV3Model", dict(JINA, max_position_embeddings=300), length=300, batch=4,
+     lengths=[300, 129, 128, 64])
+
 T5 = dict(vocab_size=40, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
 for short, architecture in (("t5", "T5EncoderModel"), ("mt5", "MT5EncoderModel"), ("umt5", "UMT5EncoderModel")):
     case(short + "-base", architecture, T5)
@@ -226,6 +279,15 @@ classifier("albert-classifier", "Albert", dict(ALBERT, id2label=names_of(3)), ma
 classifier("albert-reranker", "Albert", dict(ALBERT, num_labels=1, num_hidden_groups=3), **RAGGED)
 classifier("electra-classifier", "Electra", dict(ELECTRA, id2label=names_of(3)), mask=True, hide_first=True)
 classifier("electra-reranker", "Electra", dict(ELECTRA, num_labels=1, hidden_act="gelu_new"), **RAGGED)
+classifier("esm-classifier", "Esm", dict(ESM, id2label=names_of(3)), mask=True, hide_first=True)
+classifier("esm-reranker", "Esm", dict(ESM, num_labels=1, position_embedding_type="absolute"), **RAGGED)
+for short, architecture, params in (("ernie", "Ernie", ERNIE), ("data2vec-text", "Data2VecText", MEGATRON),
+                                    ("roberta-prelayernorm", "RobertaPreLayerNorm", MEGATRON),
+                                    ("xlm-roberta-xl", "XLMRobertaXL", MEGATRON),
+                                    ("megatron-bert", "MegatronBert", MEGATRON), ("roformer", "RoFormer", ROFORMER),
+                                    ("jina-v3", "JinaEmbeddingsV3", JINA)):
+    classifier(short + "-classifier", architecture, dict(params, id2label=names_of(3)), mask=True, hide_first=True)
+    classifier(short + "-reranker", architecture, dict(params, num_labels=1, hidden_act="relu"), **RAGGED)
 
 
 def sparse(name, architecture, params, strategy="max", activation="relu", **options):
@@ -258,7 +320,8 @@ def weights(model, generator):
     for name, tensor in model.state_dict().items():
         if not tensor.is_floating_point():
             continue
-        norm = "norm" in name.lower() and name.endswith("weight")
+        module = name.split(".")[-2].lower() if "." in name else ""
+        norm = ("norm" in module or module == "ln") and name.endswith("weight")
         scale = 0.2 if norm or tensor.dim() == 1 else 0.7 if "embeddings" in name or "bias" in name else \
             (tensor[0].numel() if tensor.dim() == 3 else tensor.shape[-1]) ** -0.5
         if name.endswith("SelfAttention.q.weight"):  # whose products are not scaled
@@ -280,6 +343,8 @@ def inputs_of(case, vocabulary, padding, generator):
     if case["types"]:
         inputs["token_type_ids"] = torch.randint(0, case["params"].get("type_vocab_size", 2), shape,
                                                  generator=generator)
+    if case["tasks"]:
+        inputs["task_type_ids"] = torch.randint(0, case["params"]["task_type_vocab_size"], shape, generator=generator)
     return inputs
 
 

@@ -277,8 +277,20 @@ TEST_F(HuggingFaceTest, WithSettingsThatCannotBeFollowedIsRefused) {
   EXPECT_THAT(Error(), HasSubstr("the folder is an adapter"));
 }
 
+TEST_F(HuggingFaceTest, WithAdaptersBesideTheModelIsServedWithAWarningThatNamesThem) {
+  for (const char* adapter : {"retrieval_query", "classification"}) {
+    std::filesystem::create_directory(folder_ + "/" + adapter);
+    Write(folder_ + "/" + adapter, "adapter_config.json", "{}");
+  }
+  EXPECT_THAT(InspectModel(folder_)->warnings,
+              ElementsAre(HasSubstr("without its adapters ('classification', 'retrieval_query')")));
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(LoadModel(folder_, {}).ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("without its adapters"));
+}
+
 TEST_F(HuggingFaceTest, WithScaledPositionsIsRefused) {
-  for (const char* type : {"gte", "modernbert", "nomic_bert"}) {
+  for (const char* type : {"gte", "modernbert", "nomic_bert", "jina_embeddings_v3"}) {
     WriteConfig({{"model_type", type}, {"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
     EXPECT_THAT(Error(), HasSubstr("\"type\" is \"linear\", expected one of default")) << type;
     WriteConfig({{"model_type", type}, {"rope_scaling", {{"rope_type", "default"}}}});

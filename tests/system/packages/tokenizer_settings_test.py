@@ -12,6 +12,7 @@ import unittest
 from pathlib import Path
 
 import transformers as tf
+from transformers.models.esm.configuration_esm import get_default_vocab_list
 from transformers_folders import bird_pieces, byte_level, t5_pieces, unigram, wordpiece
 
 ENCODE_LINES = Path(os.environ["LINSERVE_TEST_BIN"], "encode_lines")
@@ -22,10 +23,11 @@ TEXTS = ["The server answers.  The Server", "Hello, World! Ünïcödé Straße",
          "tab\tnew\nline\r\n \u00a0x \u1680 y \u2028z ﬁne ½ x² ＡＢＣ"]
 
 # The types of models, with how a tokenizer of their kind is trained.
-TYPES = {"bert": wordpiece, "distilbert": wordpiece, "mpnet": wordpiece, "nomic_bert": wordpiece, "roberta": byte_level,
-         "modernbert": byte_level, "longformer": byte_level, "xlm-roberta": unigram, "gte": unigram, "camembert": unigram,
-         "nystromformer": unigram, "deberta-v2": unigram, "big_bird": bird_pieces, "t5": t5_pieces, "mt5": t5_pieces,
-         "umt5": t5_pieces}
+TYPES = {"bert": wordpiece, "distilbert": wordpiece, "mpnet": wordpiece, "nomic_bert": wordpiece, "ernie": wordpiece,
+         "megatron-bert": wordpiece, "data2vec-text": byte_level, "roberta-prelayernorm": byte_level, "roberta": byte_level,
+         "modernbert": byte_level, "longformer": byte_level, "jina_embeddings_v3": unigram, "xlm-roberta-xl": unigram,
+         "xlm-roberta": unigram, "gte": unigram, "camembert": unigram, "nystromformer": unigram, "deberta-v2": unigram,
+         "big_bird": bird_pieces, "t5": t5_pieces, "mt5": t5_pieces, "umt5": t5_pieces}
 CLASSES = {wordpiece: ["BertTokenizer", "DistilBertTokenizerFast", "MPNetTokenizer", "ElectraTokenizer"],
            byte_level: ["RobertaTokenizer", "RobertaTokenizerFast", "LongformerTokenizer"],
            unigram: ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "CamembertTokenizer", "DebertaV2Tokenizer",
@@ -168,9 +170,9 @@ class TokenizerSettingsTest(unittest.TestCase):
         folder.write()
         return f"seed {seed}: {model_type}, {name}, {kinds}"
 
-    def encoded(self, folder, lines, *options):
+    def encoded(self, folder, lines, *options, file="tokenizer.json"):
         """The ids that are printed for each line."""
-        ours = subprocess.run([ENCODE_LINES, f"{folder}/tokenizer.json", *options], text=True, check=True,
+        ours = subprocess.run([ENCODE_LINES, f"{folder}/{file}", *options], text=True, check=True,
                               input="\n".join(map(json.dumps, lines)), capture_output=True).stdout
         return [line.split() for line in ours.splitlines()]
 
@@ -201,6 +203,27 @@ class TokenizerSettingsTest(unittest.TestCase):
                 self.compare(folder, package, random.Random(seed))
                 compared += 1
         self.assertGreater(compared, seeds // 2, f"seed {first}")
+
+    def test_ids_of_proteins_are_those_of_esm_tokenizer(self):
+        seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
+        chance = random.Random(seed)
+        vocabulary = list(get_default_vocab_list())
+        parts = vocabulary + ["x", "mkl", " ", "\n", "\x1c", "\u2003", "<", "<mask", "J"]
+        texts = ["".join(chance.choices(parts, k=chance.randrange(40))) for _ in range(300)]
+        kinds = [{}, {"extra_special_tokens": ["<x>", "AB"]}, {"cls_token": "<x>", "eos_token": "L"},
+                 {"mask_token": {"__type": "AddedToken"} | dict(content="<mask>", lstrip=True, rstrip=True, special=True)}]
+        for kind in kinds:
+            with tempfile.TemporaryDirectory() as folder, self.subTest(seed=seed, kind=kind):
+                path = Path(folder)
+                (path / "vocab.txt").write_text("\n".join(vocabulary))
+                (path / "config.json").write_text('{"model_type": "esm"}')
+                (path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "EsmTokenizer"} | kind))
+                package = tf.AutoTokenizer.from_pretrained(folder)
+                for save in (False, True):  # the second time as the package saves it
+                    if save:
+                        package.save_pretrained(folder)
+                    expected = [list(map(str, package(text)["input_ids"])) for text in texts]
+                    self.assertEqual(self.encoded(folder, texts, file="vocab.txt"), expected)
 
 
 if __name__ == "__main__":

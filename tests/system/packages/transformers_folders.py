@@ -10,6 +10,7 @@ import torch
 import transformers as tf
 from sentence_transformers import SentenceTransformer
 from sentence_transformers import models as parts
+from transformers.models.esm.configuration_esm import get_default_vocab_list
 
 TEXTS = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
@@ -75,6 +76,33 @@ def bird_pieces(texts):
     trained.train_from_iterator(texts, vocab_size=600, special_tokens=marks, unk_token="<unk>")
     model = json.loads(trained.to_str())["model"]
     return tf.BigBirdTokenizer(vocab=[tuple(piece) for piece in model["vocab"]])
+
+
+def proteins(texts):
+    """ESM's, of which texts are mostly unknown."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "vocab.txt")
+        path.write_text("\n".join(get_default_vocab_list()))
+        return tf.EsmTokenizer(path)
+
+
+def esm(vocabulary):
+    return tf.EsmForMaskedLM(tf.EsmConfig(vocab_size=vocabulary, max_position_embeddings=130, pad_token_id=1,
+                                          mask_token_id=32, position_embedding_type="rotary", token_dropout=True,
+                                          **SIZES))
+
+
+def ernie(vocabulary):
+    return tf.ErnieModel(tf.ErnieConfig(vocab_size=vocabulary, max_position_embeddings=128, use_task_id=True, **SIZES))
+
+
+def jina_v3(vocabulary):
+    return tf.JinaEmbeddingsV3Model(tf.JinaEmbeddingsV3Config(vocab_size=vocabulary, max_position_embeddings=130, **SIZES))
+
+
+def roberta_prelayernorm(vocabulary):
+    return tf.RobertaPreLayerNormModel(tf.RobertaPreLayerNormConfig(
+        vocab_size=vocabulary, max_position_embeddings=130, type_vocab_size=1, **SIZES))
 
 
 def bert(vocabulary):
@@ -168,6 +196,10 @@ FOLDERS = {
     "big-bird": (bird_pieces, big_bird, "mean", True, 100),
     "nystromformer": (unigram, nystromformer, "mean", True, 100),
     "deberta-v2": (pieces, deberta_v2, "mean", True, 100),
+    "esm": (proteins, esm, "mean", False, 100),
+    "ernie": (wordpiece, ernie, "cls", True, 100),
+    "jina-v3": (unigram, jina_v3, "mean", True, 128),
+    "roberta-prelayernorm": (byte_level, roberta_prelayernorm, "mean", False, 128),
     # As sentence-t5 and gtr-t5 have it.
     "t5": (t5_pieces, t5, "mean", True, 256, (24, dict(bias=False, activation_function=torch.nn.Identity()))),
     "mt5": (t5_pieces, mt5, "mean", False, 600),
@@ -187,6 +219,8 @@ CHANGES = {
     "bert-instructed-dense": ("bert-dense", INSTRUCTED),
     "bert-instructed-cls": ("bert-cased-cls", INSTRUCTED),
     "bert-instructed-max": ("bert-max", INSTRUCTED),
+    "esm-masked": ("esm", {"config_sentence_transformers.json": {"prompts": {"query": "MK<mask>T<mask>"},
+                                                                 "default_prompt_name": "query"}}),
     "bert-cut-left": ("bert", {"tokenizer_config.json": {"truncation_side": "left"}}),
     "bert-short": ("bert", {"sentence_bert_config.json": {"processor_kwargs": {"model_max_length": 20}}}),
     "bert-lowered": ("bert-cased-cls", {"tokenizer_config.json": {"do_lower_case": True}}),

@@ -306,6 +306,47 @@ TEST_F(BertVocabulary, SaysWhatIsWrong) {
   EXPECT_THAT(LoadVocabularyLines(path_).status(), IsInvalid("not UTF-8"));
 }
 
+class EsmVocabulary : public TokenizerSettingsTest {
+ protected:
+  EsmVocabulary() {
+    WriteAll(path_, "<cls>\n<pad>\n<eos>\n<unk>\nL\nA\nLA\n-\n<mask>");
+    WriteAll(directory_.File("config.json"), R"({"model_type": "esm"})");
+  }
+
+  const std::string path_ = directory_.File("vocab.txt");
+};
+
+TEST_F(EsmVocabulary, FindsItsTokensWhereverTheyStandAndNothingElse) {
+  const auto tokenizer = LoadVocabularyLines(path_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto ids = [&](const char* text) { return *(*tokenizer)->Encode(text); };
+  EXPECT_THAT(ids("ALAL"), ElementsAre(0, 5, 6, 4, 2));
+  EXPECT_THAT(ids("l xyz A<mask>q-\n"), ElementsAre(0, 3, 3, 5, 8, 3, 7, 2));
+  EXPECT_THAT(ids("x\x1cy<x\xC2\x85z>"), ElementsAre(0, 3, 3, 3, 2));
+  EXPECT_THAT(ids(""), ElementsAre(0, 2));
+  EXPECT_EQ(*(*tokenizer)->Decode(ids("A LA<mask>-")), "A LA -");
+  EXPECT_EQ(PairOf(**tokenizer).second, Ids());
+}
+
+TEST_F(EsmVocabulary, FollowsItsConfiguration) {
+  Configure({{"tokenizer_class", "EsmTokenizer"}, {"cls_token", "<x>"}, {"eos_token", "A"}});
+  EXPECT_THAT(*(*LoadVocabularyLines(path_))->Encode("L<x>"), ElementsAre(9, 4, 9, 5));
+  Configure({{"split_special_tokens", true}});
+  EXPECT_THAT(LoadVocabularyLines(path_).status(), IsInvalid("'split_special_tokens' is true"));
+  Configure({{"mask_token", {{"content", "<mask>"}, {"single_word", true}}}});
+  EXPECT_THAT(LoadVocabularyLines(path_).status(), IsInvalid("'<mask>' is a single_word"));
+}
+
+TEST_F(TokenizerSettingsTest, OfRoFormerAreAsIfThereWereNoTokenizer) {
+  WriteTokenizer(kPieces);
+  WriteAll(directory_.File("vocab.txt"), "[CLS]\n[SEP]\n[UNK]\n");
+  WriteAll(directory_.File("config.json"), R"({"model_type": "roformer"})");
+  EXPECT_TRUE(absl::IsNotFound(Load().status()));
+  EXPECT_TRUE(absl::IsNotFound(LoadVocabularyLines(directory_.File("vocab.txt")).status()));
+  Configure({{"tokenizer_class", "PreTrainedTokenizerFast"}});
+  EXPECT_TRUE(Load().ok());
+}
+
 class RobertaVocabulary : public TokenizerSettingsTest {
  protected:
   RobertaVocabulary() {

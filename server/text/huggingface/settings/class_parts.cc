@@ -239,6 +239,37 @@ absl::Status BuildMolformer(const TokenizerSettings& settings, FileMembers& memb
   return PutAround("cls_token", "sep_token", settings, members);
 }
 
+// All tokens are found in texts as they stand there, and each word between them is unknown.
+absl::Status BuildEsm(const TokenizerSettings& settings, FileMembers& members) {
+  const auto splits_special = settings.Flag("split_special_tokens", false);
+  if (!splits_special.ok()) return splits_special.status();
+  if (*splits_special) {
+    return absl::InvalidArgumentError(
+        "tokenizer_config.json: 'split_special_tokens' is true, with which an EsmTokenizer finds "
+        "no tokens in words");
+  }
+  for (const auto& [token, id] : members.model->tokens) {
+    members.added_tokens.push_back({{"content", token},
+                                    {"single_word", false},
+                                    {"lstrip", false},
+                                    {"rstrip", false},
+                                    {"normalized", false},
+                                    {"special", false}});
+  }
+  // Python's str.split() takes these for space, too.
+  const json separators = {{"type", "Split"},
+                           {"pattern", {{"Regex", "[\x1c-\x1f]+"}}},
+                           {"behavior", "Removed"},
+                           {"invert", false}};
+  members.pre_tokenizer = {{"type", "Sequence"},
+                           {"pretokenizers", {{{"type", "WhitespaceSplit"}}, separators}}};
+  members.decoder = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", false}};
+  members.model->type = "WordLevel";
+  members.model->has_unk_token = true;
+  members.model->unk_token = settings.MarkText("unk_token");
+  return PutAround("cls_token", "eos_token", settings, members);
+}
+
 absl::Status BuildByClass(const TokenizerSettings& settings, FileMembers& members) {
   switch (settings.kind) {
     case TokenizerClass::kNone:
@@ -259,6 +290,8 @@ absl::Status BuildByClass(const TokenizerSettings& settings, FileMembers& member
       return BuildBigBird(settings, members);
     case TokenizerClass::kMolformer:
       return BuildMolformer(settings, members);
+    case TokenizerClass::kEsm:
+      return BuildEsm(settings, members);
   }
   return absl::OkStatus();
 }
@@ -267,7 +300,9 @@ absl::Status BuildByClass(const TokenizerSettings& settings, FileMembers& member
 
 absl::Status FollowSettings(const TokenizerSettings& settings, FileMembers& members) {
   absl::Status status = BuildByClass(settings, members);
-  if (!status.ok() || !settings.lowercase_first) return status;
+  // sentence-transformers lowers nothing before an EsmTokenizer.
+  const bool lowers_first = settings.lowercase_first && settings.kind != TokenizerClass::kEsm;
+  if (!status.ok() || !lowers_first) return status;
   json parts = PartsOf(members.normalizer);
   const auto lowers = [](const json& part) { return IsPart(part, "Lowercase"); };
   if (!parts.is_array() || std::any_of(parts.begin(), parts.end(), lowers)) return status;

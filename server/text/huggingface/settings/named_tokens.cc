@@ -221,6 +221,15 @@ absl::StatusOr<json> AllAddedTokens(const TokenizerSettings& settings, const jso
       if (is_new && !listed.contains(ContentOf(*token))) all.push_back(*std::move(token));
     }
   }
+  if (settings.kind != TokenizerClass::kEsm) return all;
+  for (const json& token : all) {
+    if (token.value("single_word", json()) != true) continue;
+    return absl::InvalidArgumentError("the token " + Quoted(ContentOf(token)) +
+                                      " is a single_word, which an EsmTokenizer joins with what "
+                                      "stands beside it");
+  }
+  // What is said of these tokens counts more than that they are in the vocabulary.
+  all.insert(all.begin(), of_file.begin(), of_file.end());
   return all;
 }
 

@@ -65,6 +65,13 @@ constexpr auto kModels = std::to_array<NamedModels>({
     {"deberta-v2", "DebertaV2Tokenizer"},
     {"t5", "T5Tokenizer"},
     {"mt5", "T5Tokenizer"},
+    {"esm", "EsmTokenizer"},
+    {"ernie", "BertTokenizer"},
+    {"megatron-bert", "BertTokenizer"},
+    {"data2vec-text", "RobertaTokenizer"},
+    {"roberta-prelayernorm", "RobertaTokenizer"},
+    {"jina_embeddings_v3", "XLMRobertaTokenizer"},
+    {"roformer", "RoFormerTokenizer"},
 });
 
 }  // namespace
@@ -84,7 +91,8 @@ std::string ClassOfModels(const std::string& model_type) {
 }
 
 bool KeepsFile(const std::string& model_type) {
-  return model_type == "modernbert" || model_type == "nystromformer" || model_type == "umt5";
+  return model_type == "modernbert" || model_type == "nystromformer" || model_type == "umt5" ||
+         model_type == "xlm-roberta-xl";
 }
 
 bool TakesTypes(TokenizerClass kind, const std::string& name) {
@@ -123,6 +131,12 @@ json UsualMarks(TokenizerClass kind) {
               {"sep_token", "<eos>"},
               {"pad_token", "<pad>"},
               {"cls_token", "<bos>"},
+              {"mask_token", "<mask>"}};
+    case TokenizerClass::kEsm:
+      return {{"eos_token", "<eos>"},
+              {"unk_token", "<unk>"},
+              {"pad_token", "<pad>"},
+              {"cls_token", "<cls>"},
               {"mask_token", "<mask>"}};
     default:
       break;

@@ -20,6 +20,7 @@ enum class TokenizerClass : uint8_t {
   kT5,
   kBigBird,
   kMolformer,  // from the code that lies beside the models
+  kEsm,        // of a vocab.txt, which other files are not
 };
 
 // Returns the class of a name without "Fast", which may be that of one that is built alike.
