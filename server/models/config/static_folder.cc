@@ -28,7 +28,7 @@ bool IsModel2Vec(const json& document) {
 bool TakeTextsAs(const json& document, json& serving) {
   const auto option = serving.find(kTextsAs);
   if (option == serving.end()) return IsModel2Vec(document);
-  const json named = *option;
+  const json named = std::exchange(*option, nullptr);
   serving.erase(option);
   if (named == kModel2Vec || named == kSentenceTransformers) return named == kModel2Vec;
   throw ConfigError("config.json: " + Quoted(kTextsAs) + " is " + JsonText(named) +
