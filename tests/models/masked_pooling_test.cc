@@ -23,6 +23,11 @@ constexpr const char* kBertSizes =
     R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 16, "max_position_embeddings": 42})";
 
+constexpr const char* kEsmSizes =
+    R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 16, "max_position_embeddings": 42, "pad_token_id": 1,
+        "mask_token_id": 4})";
+
 constexpr const char* kDistilBertSizes =
     R"({"vocab_size": 30, "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16,
         "max_position_embeddings": 42})";
@@ -85,6 +90,22 @@ const std::vector<MaskCase> kCases = {
     {"transformers.ElectraForSequenceClassification", kBertSizes},
     {"transformers.DebertaForSequenceClassification", kBertSizes},
     {"transformers.DebertaV2ForSequenceClassification", kBertSizes},
+    {"transformers.EsmModel", kEsmSizes},
+    {"transformers.EsmForSequenceClassification", kEsmSizes},
+    {"transformers.ErnieModel", kBertSizes},
+    {"transformers.ErnieForSequenceClassification", kBertSizes},
+    {"transformers.Data2VecTextModel", kBertSizes},
+    {"transformers.Data2VecTextForSequenceClassification", kBertSizes},
+    {"transformers.RobertaPreLayerNormModel", kBertSizes},
+    {"transformers.RobertaPreLayerNormForSequenceClassification", kBertSizes},
+    {"transformers.XLMRobertaXLModel", kBertSizes},
+    {"transformers.XLMRobertaXLForSequenceClassification", kBertSizes},
+    {"transformers.MegatronBertModel", kBertSizes},
+    {"transformers.MegatronBertForSequenceClassification", kBertSizes},
+    {"transformers.RoFormerModel", kBertSizes},
+    {"transformers.RoFormerForSequenceClassification", kBertSizes},
+    {"transformers.JinaEmbeddingsV3Model", kBertSizes},
+    {"transformers.JinaEmbeddingsV3ForSequenceClassification", kBertSizes},
     {"jina_bert.JinaBertModel", kBertSizes},
     {"jina_bert.JinaBertForSequenceClassification", kBertSizes},
     {"transformers.BertForMaskedLM", kBertSizes},
