@@ -26,9 +26,10 @@ constexpr const char* kNoConfig = "not a model: no config.json";
 constexpr const char* kNoName =
     "no caller can name it, expected at most 128 bytes of UTF-8";  // kLongestName
 // Names what a load may read besides what IsRead() knows by the ends of names.
-constexpr std::array<std::string_view, 6> kModelFiles = {
-    "tokenizer.model", "tokenizer.json", "vocab.json",
-    "vocab.txt",       "modules.json",   "config_sentence_transformers.json"};
+constexpr std::array kModelFiles = std::to_array<std::string_view>(
+    {"tokenizer.model", "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt",
+     "added_tokens.json", "special_tokens_map.json", "modules.json",
+     "config_sentence_transformers.json", "artifact.metadata", "chat_template.jinja"});
 
 // Holds what is found in a repository.
 struct Scan {

@@ -252,7 +252,8 @@ TEST_F(ScanTest, FingerprintsTellWhetherFilesWereReplaced) {
   EXPECT_NE(last, with_shard);
   for (const char* file :
        {"3_Dense/config.json", "3_Dense/model.safetensors", "3_Dense/model.safetensors.index.json",
-        "sentence_roberta_config.json"}) {
+        "sentence_roberta_config.json", "merges.txt", "added_tokens.json",
+        "special_tokens_map.json", "artifact.metadata", "chat_template.jinja"}) {
     fs::create_directories(root() + "/a/3_Dense");
     WriteAll(root() + "/a/" + file, "{}");
     const std::string now = StampOf(directory);
