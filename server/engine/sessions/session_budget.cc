@@ -13,6 +13,12 @@ int64_t MostOf(const std::map<std::string, int64_t>& by_caller) {
   return most;
 }
 
+Whose HasTheMost(const std::map<std::string, int64_t>& by_caller) {
+  return [&by_caller, most = MostOf(by_caller)](const std::string& caller) {
+    return by_caller.at(caller) == most;
+  };
+}
+
 SessionRoom SessionBudget::RoomFor(const std::string& caller, int64_t bytes) const {
   const auto found = callers_.find(caller);
   // The limits are not compared with a sum, which could overflow.
@@ -37,6 +43,11 @@ void SessionBudget::Give(const std::string& caller, int64_t bytes) {
   const auto found = callers_.find(caller);
   found->second -= bytes;
   if (found->second == 0) callers_.erase(found);
+}
+
+int64_t SessionBudget::Most() {
+  MutexLock lock(mutex_);
+  return MostOf(callers_);
 }
 
 int64_t SessionBudget::BytesOf(const std::string& caller) {
@@ -67,7 +78,10 @@ void SessionBudget::MakeRoom(const std::string& caller, int64_t bytes) {
     const bool evicted = EvictOldest([&](const std::string& holder) {
       return share_full ? holder == caller : BytesOf(holder) == most;
     });
-    if (!evicted && (share_full || !EvictOldest({}))) return;
+    if (evicted) continue;
+    if (share_full) return;
+    // What callers have may have changed meanwhile, so that it was nobody who had that much.
+    if (most == Most() && !EvictOldest({})) return;
   }
 }
 

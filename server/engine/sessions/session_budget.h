@@ -19,6 +19,8 @@ using Whose = std::function<bool(const std::string& caller)>;
 
 // Returns the most that any caller has.
 int64_t MostOf(const std::map<std::string, int64_t>& by_caller);
+// Says who has the most of what is counted by callers, which must outlive the result.
+Whose HasTheMost(const std::map<std::string, int64_t>& by_caller);
 
 // Says whether there was room for a session: in what all may take, and in its caller's share.
 enum class SessionRoom : uint8_t { kTaken, kShareFull, kFull };
@@ -50,6 +52,7 @@ class SessionBudget {
   // Evicts one; false if all of these callers are being computed.
   bool EvictOldest(const Whose& whose) ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
   int64_t BytesOf(const std::string& caller);
+  int64_t Most();
   SessionRoom RoomFor(const std::string& caller, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -21,10 +21,8 @@ absl::Status SessionTable::TakeRoom(const std::string& caller, int64_t bytes, Fr
     if (bytes <= limits_.max_bytes - bytes_) room = budget_->Take(caller, bytes);
     if (room == SessionRoom::kTaken) return absl::OkStatus();
     const bool share = room == SessionRoom::kShareFull;
-    const int64_t most = share ? 0 : MostOf(counts_);
-    auto oldest = Oldest([&caller, &counts = counts_, share, most](const std::string& holder) {
-      return share ? holder == caller : counts.at(holder) == most;
-    });
+    const Whose own = [&caller](const std::string& holder) { return holder == caller; };
+    auto oldest = Oldest(share ? own : HasTheMost(counts_));
     if (oldest == idle_.end() && !share) oldest = Oldest({});
     if (oldest != idle_.end()) {
       DropIdle(oldest, SessionEnd::kEvicted, freed);
