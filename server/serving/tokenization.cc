@@ -161,7 +161,7 @@ class TextWork {
     const int64_t longest = MostTokens(work_, reading, item, letter);
     if (!input.second) {
       std::string_view text = Prompted(reading.prompt, input.text);
-      if (model.static_texts && work_.truncation != Truncation::kNone) {
+      if (model.static_texts && work_.truncation == Truncation::kRight) {
         text = model.static_texts->Read(text, longest);
       }
       encoding_.emplace(*model.tokenizer, text, work_.truncation, longest);

@@ -31,8 +31,9 @@ void AddUpRows(const Number* table, const std::vector<WeightedRow>& rows, int64_
                float* sums) {
   std::vector<float> own(static_cast<size_t>(width));
   Vectorized([&]() __attribute__((always_inline)) {
-    for (const auto& [row, weight] : rows) {
-      const Number* numbers = table + row * width;
+    for (const WeightedRow& row : rows) {
+      const Number* numbers = table + row.row * width;
+      const float weight = row.weight;
       ForColumns(
           width, [&](int64_t j)
                      __attribute__((always_inline)) { own[j] += weight * FloatOf(numbers[j]); });

@@ -59,6 +59,11 @@ absl::StatusOr<Prepared> PrepareServer(Config& config, Metrics& metrics) {
   auto found = ScanRepository(config.repository.root, &passed_over);
   if (!found.ok()) return found.status();
   WarnOfVersions(config.repository.root.path, *found);
+  if (const RepositoryRoot& root = config.repository.root;
+      !root.model_name.empty() && found->front().path != root.path) {
+    Log(LogLevel::kInfo, "model_name names nothing: the repository is not a model itself",
+        {{"model_name", root.model_name}, {"first", found->front().name}});
+  }
   auto devices = PrepareDevices(config, metrics);
   if (!devices.ok()) return devices.status();
   auto sessions = PrepareMemory(config, *found, *devices, metrics);

@@ -29,6 +29,7 @@ class Hub(BaseHTTPRequestHandler):
         "org/words": {COMMIT: {
             **WEIGHTS, "README.md": b"words", "onnx/model.onnx": b"onnx", "onnx/config.json": b"{}",
             "pytorch_model.bin": b"pickle", "1_Pooling/config.json": b"{}", "2_Dense/pytorch_model.bin": b"dense"}},
+        "other/words": {COMMIT: {name: WEIGHTS[name] for name in ("config.json", "model.safetensors")}},
         "org/old": {COMMIT: {"config.json": b"{}", "pytorch_model.bin": b"pickle"},
                     PULL_REQUEST: {"config.json": b"{}", "model.safetensors": b"converted"}},
     }
@@ -118,8 +119,10 @@ class FetchTest(unittest.TestCase):
         done = self.fetch("org/words")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"org/words at {COMMIT} is in {self.models}/words", done.stderr)
-        self.assertEqual(self.fetched("words"), {**WEIGHTS, "1_Pooling/config.json": b"{}",
-                                                 "2_Dense/pytorch_model.bin": b"dense"})
+        fetched = self.fetched("words")
+        origin = {"model": "org/words", "revision": None, "commit": COMMIT}
+        self.assertEqual(json.loads(fetched.pop(".fetched.json")), origin)
+        self.assertEqual(fetched, {**WEIGHTS, "1_Pooling/config.json": b"{}", "2_Dense/pytorch_model.bin": b"dense"})
         self.assertEqual(os.listdir(self.models), ["words"])
         done = subprocess.run([BIN / "linserve", "serve", "--model-repository", self.models, "--check-config",
                                "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"],
@@ -146,6 +149,25 @@ class FetchTest(unittest.TestCase):
         self.assertEqual({Path(path).name for method, path, _ in Hub.asked if method == "GET" and "/resolve/" in path},
                          {"model.safetensors"})
 
+    def test_files_of_another_model_or_commit_are_never_among_those_that_were_asked_for(self):
+        Hub.cut_off.add("model.safetensors")
+        self.assertEqual(self.fetch("org/words").returncode, 1)
+        Hub.cut_off.clear()
+        self.assertEqual(self.fetch("other/words").returncode, 0)
+        self.assertEqual(set(self.fetched("words")), {"config.json", "model.safetensors", ".fetched.json"})
+
+    def test_another_model_or_revision_is_not_taken_for_the_one_that_was_asked_for(self):
+        self.assertEqual(self.fetch("other/words").returncode, 0)
+        for other in (("org/words",), ("other/words", "--revision", "refs/pr/1")):
+            done = self.fetch(*other)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"is there, and is other/words at {COMMIT}; remove it", done.stderr)
+        self.assertEqual(self.fetch("other/words", "--revision", COMMIT).returncode, 0)
+        (self.models / "old").mkdir()
+        done = self.fetch("org/old")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("did not come by deploy/fetch", done.stderr)
+
     def test_a_model_without_safetensors_is_refused_with_what_it_has(self):
         done = self.fetch("org/old")
         self.assertEqual(done.returncode, 1)
@@ -162,13 +184,14 @@ class FetchTest(unittest.TestCase):
 
     def test_what_the_hub_does_not_know_or_nobody_answers_is_told_in_a_line_or_two(self):
         for model, variables, message in (("org/none", {}, "org/none cannot be had: "),
-                                          ("a/b/c", {}, "Repo id must be in the form"),
                                           ("org/words", {"HF_ENDPOINT": "http://127.0.0.1:9"}, "Connection refused")):
             with self.subTest(model):
                 done = self.fetch(model, **variables)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(message, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
+        for name in ("a/b/c", "org/", "words", "../words"):
+            self.assertIn(f"'{name}' is not ORG/NAME", self.fetch(name).stderr)
         done = self.fetch("org/words", "--revision", "none")
         self.assertIn("cannot be had", done.stderr)
 

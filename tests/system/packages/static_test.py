@@ -156,12 +156,22 @@ class StaticTest(unittest.TestCase):
             for vector in self.client.embed(["", "  "], model=name):
                 self.assertFalse(np.any(vector))
 
-    def test_rest(self):
-        request = urllib.request.Request(f"http://{self.server.http}/embed",
-                                         json.dumps({"inputs": self.texts[:4] + [""], "truncate": True}).encode(),
-                                         {"linserve-model": "normalized"})
+    def post(self, model, **fields):
+        request = urllib.request.Request(f"http://{self.server.http}/embed", json.dumps(fields).encode(),
+                                         {"linserve-model": model})
         with urllib.request.urlopen(request) as answer:
-            vectors = np.array(json.load(answer), dtype=np.float32)
+            return np.array(json.load(answer), dtype=np.float32)
+
+    def test_a_text_that_is_cut_at_its_beginning_keeps_its_end(self):
+        ends = ["the end of it", "a good word"]
+        vectors = self.post("potion-short", inputs=["very " * 80 + end for end in ends], truncate=True,
+                            truncation_direction="Left")
+        longest = StaticModel.from_pretrained(self.repository / "potion-short")
+        tokens = [longest.tokenizer.encode("very " * 80 + end, add_special_tokens=False).ids[-7:] for end in ends]
+        self.compare(vectors, np.stack([longest.embedding[ids].mean(axis=0) for ids in tokens]).astype(np.float32))
+
+    def test_rest(self):
+        vectors = self.post("normalized", inputs=self.texts[:4] + [""], truncate=True)
         expected = SentenceTransformer(str(self.repository / "normalized"), device="cpu").encode(self.texts[:4] + [""])
         self.compare(vectors, expected)
 
