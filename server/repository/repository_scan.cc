@@ -23,8 +23,6 @@ namespace fs = std::filesystem;
 constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
 constexpr size_t kLongestName = 128;    // as every protocol has it
 constexpr const char* kNoConfig = "not a model: no config.json";
-constexpr const char* kNoName =
-    "no caller can name it, expected at most 128 bytes of UTF-8";  // kLongestName
 // Names what a load may read besides what IsRead() knows by the ends of names.
 constexpr std::array kModelFiles = std::to_array<std::string_view>(
     {"tokenizer.model", "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt",
@@ -149,6 +147,11 @@ void ScanModel(const fs::path& path, Scan& scan) {
   if (!why.empty()) scan.PassOver(path, why);
 }
 
+std::string WhyNoName() {
+  return "no caller can name it, expected at most " + std::to_string(kLongestName) +
+         " bytes of UTF-8";
+}
+
 bool CanBeNamed(const std::string& name) { return IsUtf8(name) && name.size() <= kLongestName; }
 
 bool IsBelow(const fs::path& root, const fs::path& path) {
@@ -186,7 +189,7 @@ absl::StatusOr<ModelDirectory> RootModel(const RepositoryRoot& root) {
   if (error) return absl::NotFoundError("cannot read " + root.path + ": " + error.message());
   const std::string name = root.model_name.empty() ? real.filename().string() : root.model_name;
   if (!CanBeNamed(name)) {
-    return absl::InvalidArgumentError(root.path + " is a model itself, and " + kNoName +
+    return absl::InvalidArgumentError(root.path + " is a model itself, and " + WhyNoName() +
                                       "; give it another by --model-name");
   }
   return ModelDirectory{name, 1, root.path};
@@ -203,7 +206,7 @@ absl::Status ScanRoot(const std::string& root, Scan& scan) {
     if (CanBeNamed(name)) {
       ScanModel(entry, scan);
     } else {
-      scan.PassOver(entry, kNoName);
+      scan.PassOver(entry, WhyNoName());
     }
   }
   return absl::OkStatus();

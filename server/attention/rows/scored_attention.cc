@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kHiddenScore = -1e30;
 
-// Returns how many queries of such a length are computed at a time, where so many matrices hold all
-// pairs of rows.
-int64_t QueriesAtOnce(int64_t length, int64_t matrices) {
+// Returns how many queries are computed at a time that see so many keys, where so many matrices
+// hold all pairs of both.
+int64_t QueriesAtOnce(int64_t keys, int64_t matrices) {
   constexpr int64_t kPairsAtOnce = int64_t{1} << 24;
-  return std::max<int64_t>(1, kPairsAtOnce / (matrices * length));
+  return std::max<int64_t>(1, kPairsAtOnce / (matrices * keys));
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ at::Tensor AttendByParts(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& values, double scale, int64_t matrices,
                          const std::function<at::Tensor(int64_t, int64_t)>& added) {
   const int64_t length = queries.size(2);
-  const int64_t most = matrices == 0 ? length : QueriesAtOnce(length, matrices);
+  const int64_t most = matrices == 0 ? length : QueriesAtOnce(keys.size(2), matrices);
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < length; first += most) {
     const int64_t some = std::min(most, length - first);

@@ -17,10 +17,10 @@ at::Tensor ScoresOfVisible(const at::Tensor& visible, at::ScalarType scores);
 // `after` them (-1: all): BOOL, as `visible` [count, length].
 at::Tensor SeeAny(const at::Tensor& visible, int64_t before, int64_t after);
 
-// Attends by queries [count, heads, length, dim_head] to keys and values of this shape.
-// added(first, some) says what is added to the scaled scores of queries [first, first + some), as
-// far as it broadcasts; undefined: nothing is. Where it holds so many matrices of all pairs of rows
-// a few queries are computed at a time; 0: all at once.
+// Attends by queries [count, heads, length, dim_head] to keys and values of this shape, whose
+// length may be another. added(first, some) says what is added to the scaled scores of queries
+// [first, first + some), as far as it broadcasts; undefined: nothing is. Where it holds so many
+// matrices of all pairs of rows a few queries are computed at a time; 0: all at once.
 at::Tensor AttendByParts(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& values, double scale, int64_t matrices,
                          const std::function<at::Tensor(int64_t first, int64_t some)>& added);

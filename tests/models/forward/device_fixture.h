@@ -35,13 +35,32 @@ class DeviceModelTest : public ModelFixture {
     const auto expected = Compute(*on_cpu, items);
     for (const char* dtype : {"f32", "bf16"}) {
       const auto on_device = LoadOn("simulated:0", directory, dtype);
-      const auto computed = Compute(*on_device, items);
-      for (size_t i = 0; i < items.size(); ++i) {
-        const auto& [name, rows] = *expected[i].begin();
-        EXPECT_GE(SmallestCosine(*Convert(computed[i].at(name), DType::kF32), rows),
-                  std::string(dtype) == "f32" ? 0.999 : least)
-            << "sequence " << i << " in " << dtype;
-      }
+      SCOPED_TRACE(dtype);
+      ExpectCosines(Compute(*on_device, items), expected,
+                    std::string(dtype) == "f32" ? 0.999 : least);
+    }
+  }
+
+  // Expects them of a device whose passes were recorded, in BF16.
+  void ExpectRecordedRowsOfTheCpu(const std::string& architecture, const std::string& params,
+                                  const std::function<Item(int64_t)>& make) {
+    SCOPED_TRACE(architecture + params);
+    const std::string directory = Directory(architecture, params);
+    const auto model = LoadOn("simulated:0", directory, "bf16");
+    ASSERT_TRUE(model->Prepare().ok());
+    std::vector<Item> items;
+    for (const int64_t length : {5, 1, 9, 9}) items.push_back(make(length));
+    ExpectCosines(Compute(*model, items, model->info().padding), Compute(*Load(directory), items),
+                  0.99);
+  }
+
+  // Expects of each sequence's first output that the rows have at least this cosine to others.
+  static void ExpectCosines(const std::vector<TensorMap>& computed,
+                            const std::vector<TensorMap>& expected, double least) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto& [name, rows] = *expected[i].begin();
+      EXPECT_GE(SmallestCosine(*Convert(computed[i].at(name), DType::kF32), rows), least)
+          << "sequence " << i;
     }
   }
 

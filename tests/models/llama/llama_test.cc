@@ -138,14 +138,7 @@ TEST_F(LlamaTest, IsRecordedOnADevice) {
     const int64_t launches = LaunchesOf(*model, items);
     ASSERT_TRUE(model->Prepare().ok());
     EXPECT_LT(LaunchesOf(*model, items), launches);
-    const auto expected = Compute(*Load(directory), items);
-    const auto computed = Compute(*model, items);
-    for (size_t i = 0; i < items.size(); ++i) {
-      EXPECT_GE(SmallestCosine(*Convert(computed[i].at("last_hidden_state"), DType::kF32),
-                               expected[i].at("last_hidden_state")),
-                least)
-          << i;
-    }
+    ExpectCosines(Compute(*model, items), Compute(*Load(directory), items), least);
   }
 }
 

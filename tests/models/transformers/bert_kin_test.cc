@@ -105,18 +105,8 @@ TEST_F(BertKinTest, ComputesOnADeviceAsOnTheCpu) {
 
 TEST_F(BertKinTest, IsRecordedOnADevice) {
   for (const KinCase& one : KinCases()) {
-    SCOPED_TRACE(one.architecture + one.params.dump());
-    const std::string directory = Directory(one.architecture, one.params.dump());
-    const auto model = LoadOn("simulated:0", directory, "bf16");
-    ASSERT_TRUE(model->Prepare().ok());
-    std::vector<Item> items;
-    for (const int64_t length : {5, 1, 9, 9}) items.push_back(Sequence(length, false));
-    const auto expected = Compute(*Load(directory), items);
-    const auto computed = Compute(*model, items, model->info().padding);
-    for (size_t i = 0; i < items.size(); ++i) {
-      const auto& [name, rows] = *expected[i].begin();
-      EXPECT_GE(SmallestCosine(*Convert(computed[i].at(name), DType::kF32), rows), 0.99) << i;
-    }
+    ExpectRecordedRowsOfTheCpu(one.architecture, one.params.dump(),
+                               [&](int64_t length) { return Sequence(length, false); });
   }
 }
 

@@ -112,17 +112,8 @@ TEST_F(ClassifierTest, ScoresOnADeviceAsOnTheCpu) {
 
 TEST_F(ClassifierTest, OnADeviceIsRecordedAsItsEncoderIs) {
   for (const ClassifierKind& kind : Kinds()) {
-    SCOPED_TRACE(kind.architecture + kind.params.dump());
-    const std::string directory = Directory(kind.architecture, kind.params.dump());
-    const auto model = LoadOn("simulated:0", directory, "bf16");
-    ASSERT_TRUE(model->Prepare().ok());
-    std::vector<Item> items;
-    for (const int64_t length : {5, 1, 9, 9}) items.push_back(Sequence(length, false));
-    const auto expected = Compute(*Load(directory), items);
-    const auto computed = Compute(*model, items, model->info().padding);
-    for (size_t i = 0; i < items.size(); ++i) {
-      EXPECT_GE(SmallestCosine(computed[i].at("logits"), expected[i].at("logits")), 0.99) << i;
-    }
+    ExpectRecordedRowsOfTheCpu(kind.architecture, kind.params.dump(),
+                               [&](int64_t length) { return Sequence(length, false); });
   }
 }
 

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <optional>
-#include <vector>
 
 #include "attention/rows/aten.h"
 #include "attention/rows/scored_attention.h"
@@ -15,27 +13,11 @@ struct Rows {
   at::Tensor queries, keys, values;
 };
 
-// Returns what these queries attend to. `added`, which broadcasts to [queries, keys], is added to
-// scores; it may be undefined.
-at::Tensor Attend(const Rows& rows, const at::Tensor& added, double scale) {
-  const auto type = rows.queries.scalar_type();
-  return at::scaled_dot_product_attention(
-      rows.queries, rows.keys, rows.values,
-      added.defined() ? std::optional(added.to(type)) : std::nullopt, /*dropout_p=*/0,
-      /*is_causal=*/false, scale);
-}
-
-// Does so for a few queries at a time, so that all of their scores need not exist at once.
+// Returns what these queries attend to, a few of them at a time: all of their scores need not exist
+// at once. `added`, which broadcasts to [queries, keys], is added to scores; it may be undefined.
 at::Tensor AttendToAll(const Rows& rows, const at::Tensor& added, double scale) {
-  constexpr int64_t kPairsAtOnce = int64_t{1} << 24;
-  const int64_t count = rows.queries.size(2);
-  const int64_t most = std::max<int64_t>(1, kPairsAtOnce / (rows.keys.size(1) * rows.keys.size(2)));
-  std::vector<at::Tensor> parts;
-  for (int64_t first = 0; first < count; first += most) {
-    const at::Tensor some = rows.queries.narrow(2, first, std::min(most, count - first));
-    parts.push_back(Attend({some, rows.keys, rows.values}, added, scale));
-  }
-  return at::cat(parts, 2);
+  return AttendByParts(rows.queries, rows.keys, rows.values, scale, rows.keys.size(1),
+                       [&added](int64_t, int64_t) { return added; });
 }
 
 // Computes the rows of a sequence as if none were global, whose windows show keys `shown`, BOOL
@@ -67,9 +49,10 @@ at::Tensor AttendInWindows(const RowsWithGlobals& all, const Rows& rows, size_t 
       return at::cat({global, own.narrow(2, begin, end - begin)}, 2);
     };
     result.narrow(2, first, count)
-        .copy_(Attend({rows.queries.narrow(2, first, count), joined(others, rows.keys),
-                       joined(of_others, rows.values)},
-                      added, all.scale));
+        .copy_(at::scaled_dot_product_attention(rows.queries.narrow(2, first, count),
+                                                joined(others, rows.keys),
+                                                joined(of_others, rows.values), added,
+                                                /*dropout_p=*/0, /*is_causal=*/false, all.scale));
   }
   return result;
 }
@@ -90,7 +73,8 @@ void AttendWithGlobals(const RowsWithGlobals& all, const at::Tensor& attended) {
     at::Tensor visible;
     if (all.mask.defined()) {
       const at::Tensor mask = View(all.mask, span).unsqueeze(1).unsqueeze(1);
-      visible = ScoresOfVisible(mask, rows.queries.scalar_type());
+      const at::ScalarType type = rows.queries.scalar_type();
+      visible = ScoresOfVisible(mask, type).to(type);
     }
     if (all.tokens.whole[i]) {
       View(attended, span).copy_(JoinHeads(AttendToAll(rows, visible, all.scale)));
